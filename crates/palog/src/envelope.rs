@@ -1,0 +1,381 @@
+//! The envelope that every event has (spec 02).
+
+use serde::de::{Deserialize, Deserializer};
+
+use crate::events::{Data, Kind};
+use crate::json::{Raw, Str};
+use crate::wire::{wire, words};
+
+/// The major version that this crate reads and writes; the first member of every line (spec 02, R-ENV-001).
+pub const MAJOR: u32 = 1;
+
+/// The version of the specification that this crate writes into `log.opened` (spec 02).
+pub const SPEC: &str = "1.0-draft";
+
+/// An RFC 3339 time in UTC (`Z`), at most nine digits of fraction; compared only as evidence, never for order (spec 02, R-ENV-006).
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Time<'a>(Str<'a>);
+
+impl<'a> Time<'a> {
+    /// Takes `text` if it has the form that the format asks for; `None` otherwise.
+    #[must_use]
+    pub fn parse(text: impl Into<Str<'a>>) -> Option<Self> {
+        let text = text.into();
+        let bytes = text.as_bytes();
+        let shape = b"0000-00-00T00:00:00";
+        if bytes.len() < shape.len() + 1 || *bytes.last()? != b'Z' {
+            return None;
+        }
+        let (head, fraction) = bytes[..bytes.len() - 1].split_at(shape.len());
+        let fits = head.iter().zip(shape).all(|(b, s)| if *s == b'0' { b.is_ascii_digit() } else { b == s });
+        let fraction_fits = match fraction {
+            [] => true,
+            [b'.', digits @ ..] => (1..=9).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit),
+            _ => false,
+        };
+        let two = |at: usize| u32::from(bytes[at] - b'0') * 10 + u32::from(bytes[at + 1] - b'0');
+        if !fits || !fraction_fits {
+            return None;
+        }
+        let year = two(0) * 100 + two(2);
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let days = match two(5) {
+            4 | 6 | 9 | 11 => 30,
+            2 => 28 + u32::from(leap),
+            1..=12 => 31,
+            _ => return None,
+        };
+        ((1..=days).contains(&two(8)) && two(11) < 24 && two(14) < 60 && two(17) <= 60).then_some(Time(text))
+    }
+
+    /// The time as it stands on the wire.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whole seconds and the fraction without trailing zeros: what two times are compared by.
+    fn key(&self) -> (&str, &str) {
+        let text = self.0.as_str();
+        let (seconds, rest) = text.split_at(19);
+        (seconds, rest.trim_end_matches('Z').trim_start_matches('.').trim_end_matches('0'))
+    }
+
+    /// Detaches the time from the line that it was read from.
+    #[must_use]
+    pub fn into_owned(self) -> Time<'static> {
+        Time(self.0.into_owned())
+    }
+}
+
+impl PartialOrd for Time<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Time<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Time<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = Str::deserialize(d)?;
+        Time::parse(text).ok_or_else(|| {
+            serde::de::Error::custom("a time that is not RFC 3339 in UTC (Z) with at most nine digits of fraction")
+        })
+    }
+}
+
+words! {
+    /// Who did what an event tells of (spec 02).
+    pub enum ActorKind {
+        /// The person, or the program that calls the agent in their place.
+        User = "user",
+        /// The agent, speaking through the harness (a parent agent towards its child).
+        Agent = "agent",
+        /// The language model.
+        Model = "model",
+        /// A tool.
+        Tool = "tool",
+        /// The client program; also for text that it puts in as a turn of the user.
+        Harness = "harness",
+        /// A rule that decides without a person.
+        Policy = "policy",
+        /// The program that made this log from another format.
+        Importer = "importer",
+        /// Whoever runs the system.
+        Operator = "operator",
+    }
+
+    /// How an event repeats history that happened elsewhere (spec 02).
+    pub enum CopyHow {
+        /// A fork took its parent's records along.
+        Fork = "fork",
+        /// The source wrote the record once more.
+        Replay = "replay",
+        /// A child holds records of its parent.
+        Inherit = "inherit",
+        /// A compaction put the record in again.
+        Compaction = "compaction",
+    }
+
+    /// How exactly an event renders its native record (spec 02; one scale with the loss report).
+    pub enum SrcHow {
+        /// Every fact of the record that the format has a place for, unchanged.
+        Exact = "exact",
+        /// Changed in form, and reversible.
+        Normalized = "normalized",
+        /// The importer concluded it from the record; the record does not say it in so many words.
+        Synthesized = "synthesized",
+        /// Carried without being understood.
+        Opaque = "opaque",
+    }
+}
+
+wire! {
+    /// Who did what an event tells of (spec 02).
+    pub struct Actor<'a> {
+        /// The kind of actor.
+        kind: ActorKind,
+        /// Which one, where there are several.
+        id?: Str<'a>,
+    }
+
+    /// The mark of an event that repeats history that happened elsewhere (spec 02).
+    pub struct Copy<'a> {
+        /// The log in which it happened; absent = this log.
+        log?: Str<'a>,
+        /// The event that is repeated.
+        event?: Str<'a>,
+        /// How the copy came about.
+        how: CopyHow,
+    }
+
+    /// A native record that an event came from (spec 02). Either `at` and `len`, or `table` and `key`.
+    pub struct Src<'a> {
+        /// Name of the source, as opened by `source.opened`.
+        source: Str<'a>,
+        /// Offset of the record in the source, in bytes.
+        at?: u64,
+        /// Length of the record in bytes, its line ending not counted.
+        len?: u64,
+        /// Table of a database.
+        table?: Str<'a>,
+        /// Key of the row.
+        key?: Str<'a>,
+        /// How exactly the event renders the record; absent = `exact`.
+        how?: SrcHow,
+    }
+}
+
+impl Actor<'_> {
+    /// An actor of `kind` without an id.
+    #[must_use]
+    pub const fn of(kind: ActorKind) -> Actor<'static> {
+        Actor { kind, id: None }
+    }
+}
+
+/// What every event has, in the order of the wire (spec 02). `data` is kept as it stands; [`Event::data`] reads it.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Event<'a> {
+    /// Major version of the format.
+    pub palog: u32,
+    /// Id of the log.
+    pub log: Str<'a>,
+    /// Position in the log: 0, 1, 2 … without gaps. The only order.
+    pub seq: u64,
+    /// Id of the event, unique in the log, at most 128 bytes.
+    pub id: Str<'a>,
+    /// Type: `family.verb`, or `x.<reverse-dns>/<name>`.
+    #[serde(rename = "type")]
+    pub kind: Str<'a>,
+    /// When it happened; `None` (on the wire `null`) = the source had no time.
+    #[serde(deserialize_with = "required")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>", required))]
+    pub time: Option<Time<'a>>,
+    /// When it was recorded, if that is another time.
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub recorded: Option<Time<'a>>,
+    /// Who did it.
+    pub actor: Actor<'a>,
+    /// Fencing token of the writer, once a lease was taken.
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
+    /// The event before this one on the path that the model saw, or `root`; absent = the head.
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Str<'a>>,
+    /// The events that this one answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cause: Vec<Str<'a>>,
+    /// Set where the event repeats history that happened elsewhere.
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
+    pub copy: Option<Copy<'a>>,
+    /// The native records that it came from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub src: Vec<Src<'a>>,
+    /// `true`: a reader that does not know the type may pass over the event.
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
+    pub ignorable: Option<bool>,
+    /// SHA-256 of the bytes of the line before, in hexadecimal.
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
+    pub prev: Option<Str<'a>>,
+    /// Vendor members that are worth having at hand, by reverse DNS name.
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>"))]
+    pub ext: Option<Raw<'a>>,
+    /// The payload; its form depends on the type.
+    #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, serde_json::Value>"))]
+    pub data: Raw<'a>,
+}
+
+/// Reads a member that must be there and may be `null`.
+fn required<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    Option::deserialize(d)
+}
+
+impl<'a> Event<'a> {
+    /// Reads one line, which must hold one event and nothing else.
+    ///
+    /// # Errors
+    /// When the line is no JSON, or the envelope lacks a member or has one of another form.
+    pub fn parse(line: &'a str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(line)
+    }
+
+    /// What the type says; unknown names are kept apart from malformed payloads.
+    #[must_use]
+    pub fn kind(&self) -> Kind<'_> {
+        Kind::parse(&self.kind)
+    }
+
+    /// Reads the payload by its type.
+    ///
+    /// # Errors
+    /// When the payload of a type that this crate knows does not have the form of that type (spec 03).
+    pub fn data(&self) -> Result<Data<'_>, serde_json::Error> {
+        Data::parse(&self.kind, self.data.get())
+    }
+
+    /// Whether a reader that does not know the type may pass over the event: vendor types unless they say otherwise,
+    /// core types only if they say so (spec 02, R-ENV-012).
+    #[must_use]
+    pub fn is_ignorable(&self) -> bool {
+        self.ignorable.unwrap_or_else(|| self.kind.starts_with("x."))
+    }
+}
+
+/// An event before the writer gives it its place: the envelope without `palog`, `log`, `seq` and `prev` (spec 02).
+#[derive(Clone, Debug)]
+pub struct Draft<'a> {
+    /// Id of the event.
+    pub id: Str<'a>,
+    /// When it happened.
+    pub time: Option<Time<'a>>,
+    /// When it was recorded, if that is another time.
+    pub recorded: Option<Time<'a>>,
+    /// Who did it.
+    pub actor: Actor<'a>,
+    /// Fencing token of the writer.
+    pub epoch: Option<u64>,
+    /// The event before this one on the path that the model saw.
+    pub parent: Option<Str<'a>>,
+    /// The events that this one answers.
+    pub cause: Vec<Str<'a>>,
+    /// Set where the event repeats history that happened elsewhere.
+    pub copy: Option<Copy<'a>>,
+    /// The native records that it came from.
+    pub src: Vec<Src<'a>>,
+    /// Whether a reader that does not know the type may pass over it.
+    pub ignorable: Option<bool>,
+    /// Vendor members.
+    pub ext: Option<Raw<'a>>,
+    /// The payload, which also gives the type.
+    pub data: Data<'a>,
+}
+
+impl<'a> Draft<'a> {
+    /// A draft with the members that every event has.
+    #[must_use]
+    pub fn new(id: impl Into<Str<'a>>, actor: ActorKind, data: impl Into<Data<'a>>) -> Self {
+        Draft {
+            id: id.into(),
+            time: None,
+            recorded: None,
+            actor: Actor::of(actor),
+            epoch: None,
+            parent: None,
+            cause: Vec::new(),
+            copy: None,
+            src: Vec::new(),
+            ignorable: None,
+            ext: None,
+            data: data.into(),
+        }
+    }
+
+    /// Sets the time.
+    #[must_use]
+    pub fn at(mut self, time: Option<Time<'a>>) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// Adds a native record that the event came from.
+    #[must_use]
+    pub fn from(mut self, src: Src<'a>) -> Self {
+        self.src.push(src);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_one_form_and_compare_as_instants() {
+        for good in ["2026-11-29T12:08:59Z", "2026-11-29T12:08:59.866Z", "2026-02-28T23:59:60.000000001Z"] {
+            assert!(Time::parse(good).is_some(), "{good}");
+        }
+        for bad in [
+            "2026-11-29T12:08:59",
+            "2026-11-29T12:08:59+00:00",
+            "2026-11-29 12:08:59Z",
+            "2026-13-29T12:08:59Z",
+            "2026-02-29T12:08:59Z",
+            "2026-11-29T12:08:59.Z",
+            "2026-11-29T12:08:59.0000000001Z",
+            "1795954113672",
+            "",
+        ] {
+            assert!(Time::parse(bad).is_none(), "{bad}");
+        }
+        let time = |t| Time::parse(t).expect("a time");
+        assert!(time("2026-11-29T12:08:59.9Z") < time("2026-11-29T12:09:00Z"));
+        assert!(time("2026-11-29T12:08:59.1Z") < time("2026-11-29T12:08:59.11Z"));
+        assert_eq!(time("2026-11-29T12:08:59.10Z").cmp(&time("2026-11-29T12:08:59.1Z")), std::cmp::Ordering::Equal);
+    }
+
+    #[test]
+    fn a_line_keeps_what_the_envelope_does_not_know() {
+        let line = r#"{"palog":1,"log":"l","seq":0,"id":"e","type":"x.org.example/y","time":null,"actor":{"kind":"user"},"later":1,"data":{"a":1e400,"a":"\ud83d"}}"#;
+        let event = Event::parse(line).expect("an event");
+        assert_eq!(event.data.get(), r#"{"a":1e400,"a":"\ud83d"}"#);
+        assert!(event.is_ignorable());
+    }
+
+    #[test]
+    fn time_must_be_there_and_optional_members_are_never_null() {
+        let base = r#"{"palog":1,"log":"l","seq":0,"id":"e","type":"x.a/b","time":null,"actor":{"kind":"user"},"data":{}}"#;
+        assert!(Event::parse(base).is_ok());
+        assert!(Event::parse(&base.replace(r#""time":null,"#, "")).is_err());
+        assert!(Event::parse(&base.replace(r#""data""#, r#""epoch":null,"data""#)).is_err());
+    }
+}

@@ -1,0 +1,246 @@
+//! Reads a log line by line with flat memory, and tells everything that is wrong with its bytes (spec 01).
+
+use std::io::{self, Read};
+
+use crate::diagnostic::{Code, Diagnostic, Place, Severity};
+use crate::envelope::{Event, MAJOR};
+use crate::writer::LINE_HARD_LIMIT;
+
+/// Size of a read from the source.
+const CHUNK: usize = 1 << 20;
+
+/// One line of a log and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// The bytes, without the line feed.
+    pub bytes: &'a [u8],
+    /// Offset of the first byte in the log.
+    pub offset: u64,
+    /// Number of the line, from 1.
+    pub number: u64,
+}
+
+impl Line<'_> {
+    /// The place of the line, for a diagnostic.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place { line: Some(self.number), offset: Some(self.offset), length: Some(self.bytes.len() as u64), ..Place::default() }
+    }
+}
+
+/// What stands next in a log.
+#[derive(Debug)]
+pub enum Next<'a> {
+    /// A whole line.
+    Line(Line<'a>),
+    /// A line longer than readers accept; it was skipped.
+    TooLong(Diagnostic),
+    /// Bytes after the last line feed: not a part of the log, never parsed (R-BYT-005).
+    TornTail(Line<'a>),
+    /// The end.
+    End,
+}
+
+/// Splits a stream into lines, with a buffer that is never larger than the longest line allowed plus one chunk.
+#[derive(Debug)]
+pub struct Lines<R> {
+    input: R,
+    buffer: Vec<u8>,
+    /// The bytes that are not yet handed out.
+    start: usize,
+    end: usize,
+    /// Offset of `buffer[start]` in the stream.
+    offset: u64,
+    number: u64,
+    eof: bool,
+}
+
+impl<R: Read> Lines<R> {
+    /// Starts at the first byte of `input`.
+    pub fn new(input: R) -> Self {
+        Lines { input, buffer: Vec::new(), start: 0, end: 0, offset: 0, number: 0, eof: false }
+    }
+
+    /// The next line, or what stands in its place.
+    ///
+    /// # Errors
+    /// When the stream cannot be read.
+    pub fn next_line(&mut self) -> io::Result<Next<'_>> {
+        let mut searched = 0;
+        loop {
+            let pending = &self.buffer[self.start..self.end];
+            if let Some(at) = memchr::memchr(b'\n', &pending[searched..]) {
+                let len = searched + at;
+                return Ok(if len > LINE_HARD_LIMIT { self.skip(len) } else { Next::Line(self.take(len, 1)) });
+            }
+            searched = pending.len();
+            if self.eof {
+                return Ok(match searched {
+                    0 => Next::End,
+                    len => Next::TornTail(self.take(len, 0)),
+                });
+            }
+            if searched > LINE_HARD_LIMIT {
+                return self.skip_unbuffered();
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Hands out `len` bytes and passes over their `ending`.
+    fn take(&mut self, len: usize, ending: usize) -> Line<'_> {
+        let (from, offset) = (self.start, self.offset);
+        self.start += len + ending;
+        self.offset += (len + ending) as u64;
+        self.number += 1;
+        Line { bytes: &self.buffer[from..from + len], offset, number: self.number }
+    }
+
+    fn skip(&mut self, len: usize) -> Next<'static> {
+        let line = self.take(len, 1);
+        Next::TooLong(too_long(line.place(), len as u64))
+    }
+
+    /// Passes over a line that does not fit the buffer.
+    fn skip_unbuffered(&mut self) -> io::Result<Next<'static>> {
+        let (offset, mut len) = (self.offset, 0);
+        loop {
+            let pending = &self.buffer[self.start..self.end];
+            let found = memchr::memchr(b'\n', pending);
+            let step = found.unwrap_or(pending.len());
+            len += step as u64;
+            self.start += step + usize::from(found.is_some());
+            if found.is_some() || self.eof {
+                self.number += 1;
+                self.offset = offset + len + u64::from(found.is_some());
+                let place = Place { line: Some(self.number), offset: Some(offset), length: Some(len), ..Place::default() };
+                return Ok(Next::TooLong(too_long(place, len)));
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Reads more, after moving what is pending to the front.
+    fn fill(&mut self) -> io::Result<()> {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.buffer.len() < self.end + CHUNK {
+            self.buffer.resize(self.end + CHUNK, 0);
+        }
+        loop {
+            match self.input.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.eof = true,
+                Ok(n) => self.end += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            }
+            return Ok(());
+        }
+    }
+}
+
+fn too_long(place: Place, len: u64) -> Diagnostic {
+    Diagnostic::new(Code::LineTooLong, Severity::Error, place)
+        .because(format!("a line of {len} bytes; readers accept {LINE_HARD_LIMIT}"))
+}
+
+/// What a reader hands out.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "an item lives for one turn of the caller's loop")]
+pub enum Item<'a> {
+    /// An event and the line that holds it.
+    Event(Event<'a>, Line<'a>),
+    /// Something that is no event, in its place.
+    Fault(Diagnostic),
+}
+
+/// Reads events from a stream (spec 01, 02). Order and payloads are judged by [`crate::validate`] and [`crate::reduce`].
+#[derive(Debug)]
+pub struct Reader<R> {
+    lines: Lines<R>,
+}
+
+impl<R: Read> Reader<R> {
+    /// Starts at the first byte of `input`.
+    pub fn new(input: R) -> Self {
+        Reader { lines: Lines::new(input) }
+    }
+
+    /// The next event or fault; `None` at the end.
+    ///
+    /// # Errors
+    /// When the stream cannot be read.
+    #[expect(clippy::should_implement_trait, reason = "an item borrows from the reader, which an iterator cannot say")]
+    pub fn next(&mut self) -> io::Result<Option<Item<'_>>> {
+        Ok(match self.lines.next_line()? {
+            Next::End => None,
+            Next::TooLong(diagnostic) => Some(Item::Fault(diagnostic)),
+            Next::TornTail(line) => Some(Item::Fault(
+                Diagnostic::new(Code::TornTail, Severity::Warning, line.place())
+                    .because("the bytes after the last line feed are not a part of the log")
+                    .rule("R-BYT-005"),
+            )),
+            Next::Line(line) => Some(match parse(line) {
+                Ok(event) => Item::Event(event, line),
+                Err(diagnostic) => Item::Fault(diagnostic),
+            }),
+        })
+    }
+}
+
+/// Reads one line; the phase of the failure is in the code (spec 07).
+fn parse(line: Line<'_>) -> Result<Event<'_>, Diagnostic> {
+    let error = |code, rule, why: String| Diagnostic::new(code, Severity::Error, line.place()).because(why).rule(rule);
+    let text = simdutf8::compat::from_utf8(line.bytes).map_err(|e| {
+        let place = Place { offset: Some(line.offset + e.valid_up_to() as u64), length: None, ..line.place() };
+        Diagnostic::new(Code::InvalidUtf8, Severity::Error, place).because("a line that is not UTF-8").rule("R-BYT-001")
+    })?;
+    if line.number == 1 && text.starts_with('\u{feff}') {
+        return Err(error(Code::ByteOrderMark, "R-BYT-002", "the log begins with a byte order mark".into()));
+    }
+    if text.ends_with('\r') {
+        return Err(error(Code::CarriageReturn, "R-BYT-002", "the line ends in a carriage return".into()));
+    }
+    Event::parse(text).map_err(|e| {
+        use serde_json::error::Category;
+        match e.classify() {
+            Category::Data if text.trim_start().starts_with('{') => match version(text) {
+                Some(major) if major != u64::from(MAJOR) => error(
+                    Code::UnsupportedVersion,
+                    "R-ENV-001",
+                    format!("major version {major}; this reader knows {MAJOR}"),
+                ),
+                _ => error(Code::BadEnvelope, "R-ENV-002", detail(&e)),
+            },
+            Category::Data => error(Code::BadEnvelope, "R-ENV-002", "the line holds a JSON value that is no object".into()),
+            Category::Syntax | Category::Eof | Category::Io => error(Code::BadJson, "R-BYT-003", detail(&e)),
+        }
+    })
+    .and_then(|event| {
+        if event.palog == MAJOR {
+            Ok(event)
+        } else {
+            let why = format!("major version {}; this reader knows {MAJOR}", event.palog);
+            Err(error(Code::UnsupportedVersion, "R-ENV-001", why))
+        }
+    })
+}
+
+/// The major version that a line claims, whatever else is wrong with it.
+fn version(text: &str) -> Option<u64> {
+    #[derive(serde::Deserialize)]
+    struct Major {
+        palog: u64,
+    }
+    serde_json::from_str::<Major>(text).ok().map(|m| m.palog)
+}
+
+/// The parser's own words, with the column as an offset within the line.
+fn detail(e: &serde_json::Error) -> String {
+    let text = e.to_string();
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    format!("{what} (byte {} of the line)", e.column())
+}

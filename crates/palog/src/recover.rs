@@ -1,0 +1,1 @@
+//! Recovery: what may happen next, and why (spec 05).

@@ -1,0 +1,1 @@
+//! The state that events reduce to (spec 04).
