@@ -1,0 +1,288 @@
+//! Finds the sessions below a path, and what belongs to each (vendor layout: `spec/sources/claude-code.md`, "Files").
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// How much of a file is looked at to tell what it is, in bytes.
+const HEAD: usize = 1 << 20;
+
+/// What lies beside a transcript and belongs to its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    /// `subagents/agent-<id>.jsonl`
+    Agent,
+    /// `subagents/agent-<id>.meta.json`
+    AgentMeta,
+    /// `tool-results/<id>.txt` and whatever else lies in the session's folder
+    File,
+    /// `sessions/<pid>.json`
+    Status,
+    /// `tasks/<sid>/…`
+    Task,
+    /// `file-history/<sid>/…`
+    FileHistory,
+    /// The lines of `history.jsonl` that carry the session's id
+    History,
+}
+
+/// One file that belongs to a session.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Sidecar {
+    /// What it is.
+    pub(crate) role: Role,
+    /// Name of its source in the log.
+    pub(crate) source: String,
+    /// Path within what was imported.
+    pub(crate) locator: String,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+}
+
+/// A session and the files that belong to it.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Native id by the name of the file; `None` where the name is no id (the records tell it then).
+    pub(crate) id: Option<String>,
+    /// Where the transcript is; `None` for standard input.
+    pub(crate) transcript: Option<PathBuf>,
+    /// Its path within what was imported.
+    pub(crate) locator: String,
+    /// What belongs to it, in the order of source names.
+    pub(crate) sidecars: Vec<Sidecar>,
+    /// Transcripts of the same project, for forks.
+    pub(crate) siblings: Vec<PathBuf>,
+}
+
+impl Session {
+    /// Native id of the session: the name of its file, or the first session id in it.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// Path of the transcript; `None` for standard input.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.transcript.as_deref()
+    }
+
+    /// Agent ids of the subagents that have files of their own.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.sidecars.iter().filter(|s| s.role == Role::Agent).filter_map(|s| s.source.strip_prefix("agent/"))
+    }
+
+    /// Size of the transcript and of what belongs to it, in bytes, as the file system tells it now.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        let files = self.transcript.iter().chain(self.sidecars.iter().map(|s| &s.path));
+        files.filter_map(|p| p.metadata().ok()).map(|m| m.len()).sum()
+    }
+}
+
+/// What was found below a path.
+#[derive(Clone, Debug, Default)]
+pub struct Discovery {
+    /// The sessions, by path.
+    pub sessions: Vec<Session>,
+    /// Files of these sessions that lie outside of the path and are not read.
+    pub beside: Vec<PathBuf>,
+    /// Files whose names say that they hold a session, and whose content does not.
+    pub unrecognised: Vec<PathBuf>,
+}
+
+/// Whether the first bytes of a file are those of a Claude Code transcript. Judged by content alone.
+#[must_use]
+pub fn recognises(head: &[u8]) -> bool {
+    let has = |needle: &[u8]| memchr::memmem::find(head, needle).is_some();
+    let own = has(b"\"parentUuid\"") || has(b"\"leafUuid\"") || (has(b"\"messageId\"") && has(b"\"file-history-snapshot\""));
+    own || (has(b"\"sessionId\"") && (has(b"\"type\":\"") || has(b"\"type\": \"")))
+}
+
+/// Finds the sessions at `path`: a configuration directory, its `projects`, one project's directory, or one transcript.
+///
+/// # Errors
+/// When `path`, or a directory below it, cannot be read. Files are not opened but for their first bytes.
+pub fn discover(path: &Path) -> io::Result<Discovery> {
+    let meta = fs::metadata(path)?;
+    if !meta.is_dir() {
+        return discover_file(path);
+    }
+    let mut found = Discovery::default();
+    let projects = path.join("projects");
+    if projects.is_dir() {
+        for project in directories(&projects)? {
+            discover_project(&project, path, Some(path), &mut found)?;
+        }
+    } else if entries(path)?.iter().any(|p| is_transcript(p)) {
+        discover_project(path, path, None, &mut found)?;
+        found.beside.extend(configuration_of(path).into_iter().flat_map(|root| outside(&root)));
+    } else {
+        for project in directories(path)? {
+            discover_project(&project, path, None, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+/// A session whose transcript comes from standard input.
+#[must_use]
+pub fn session_from_stdin() -> Session {
+    Session { id: None, transcript: None, locator: "-".into(), sidecars: Vec::new(), siblings: Vec::new() }
+}
+
+/// One transcript, and nothing beside it.
+fn discover_file(path: &Path) -> io::Result<Discovery> {
+    let mut found = Discovery::default();
+    if !recognises(&head(path)?) {
+        found.unrecognised.push(path.into());
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let folder = path.with_file_name(&*stem);
+    if is_id(&stem) && folder.is_dir() {
+        found.beside.push(folder);
+    }
+    if let Some(root) = path.parent().and_then(configuration_of) {
+        found.beside.extend(outside(&root));
+    }
+    found.sessions.push(Session {
+        id: is_id(&stem).then(|| stem.into_owned()).or_else(|| agent_id(path)),
+        transcript: Some(path.into()),
+        locator: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        sidecars: Vec::new(),
+        siblings: Vec::new(),
+    });
+    Ok(found)
+}
+
+/// All transcripts directly in `project`. `base` is what was imported; `root` the configuration directory, if that is it.
+fn discover_project(project: &Path, base: &Path, root: Option<&Path>, found: &mut Discovery) -> io::Result<()> {
+    let mut transcripts: Vec<PathBuf> = entries(project)?.into_iter().filter(|p| is_transcript(p)).collect();
+    transcripts.retain(|path| {
+        let known = head(path).is_ok_and(|h| recognises(&h) || h.iter().all(u8::is_ascii_whitespace));
+        if !known {
+            found.unrecognised.push(path.clone());
+        }
+        known
+    });
+    for path in &transcripts {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut sidecars = Vec::new();
+        let mut add = |role, source: String, path: &Path| {
+            sidecars.push(Sidecar { role, source, locator: relative(path, base), path: path.into() });
+        };
+        let folder = project.join(&stem);
+        for file in files_below(&folder)? {
+            let inside = relative(&file, &folder);
+            match (agent_id(&file), inside.strip_suffix(".meta.json").and_then(|s| s.rsplit_once("agent-"))) {
+                (Some(id), _) => add(Role::Agent, format!("agent/{id}"), &file),
+                (None, Some((_, id))) => add(Role::AgentMeta, format!("agent/{id}.meta"), &file),
+                (None, None) => add(Role::File, inside, &file),
+            }
+        }
+        if let Some(root) = root {
+            for file in files_below(&root.join("sessions"))? {
+                if file.extension().is_some_and(|e| e == "json") && status_session(&file).as_deref() == Some(&stem) {
+                    add(Role::Status, format!("status/{}", file.file_stem().unwrap_or_default().to_string_lossy()), &file);
+                }
+            }
+            for file in files_below(&root.join("tasks").join(&stem))? {
+                add(Role::Task, format!("tasks/{}", relative(&file, &root.join("tasks").join(&stem))), &file);
+            }
+            for file in files_below(&root.join("file-history").join(&stem))? {
+                add(Role::FileHistory, format!("file-history/{}", relative(&file, &root.join("file-history").join(&stem))), &file);
+            }
+            let history = root.join("history.jsonl");
+            if history.is_file() {
+                add(Role::History, "history".into(), &history);
+            }
+        }
+        sidecars.sort_by(|a, b| a.source.cmp(&b.source));
+        found.sessions.push(Session {
+            id: Some(stem),
+            transcript: Some(path.clone()),
+            locator: relative(path, base),
+            sidecars,
+            siblings: transcripts.iter().filter(|p| *p != path).cloned().collect(),
+        });
+    }
+    Ok(())
+}
+
+/// The session id that a status file names.
+fn status_session(path: &Path) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Status {
+        #[serde(rename = "sessionId")]
+        session: String,
+    }
+    let bytes = fs::read(path).ok()?;
+    serde_json::from_slice::<Status>(&bytes).ok().map(|s| s.session)
+}
+
+/// The configuration directory that a project's directory lies in.
+fn configuration_of(project: &Path) -> Option<PathBuf> {
+    let projects = fs::canonicalize(project).ok()?.parent()?.to_path_buf();
+    (projects.file_name()? == "projects").then(|| projects.parent().map(Path::to_path_buf))?
+}
+
+/// Directories of a configuration directory that may hold what belongs to a session.
+fn outside(root: &Path) -> Vec<PathBuf> {
+    let names = ["sessions", "tasks", "file-history", "history.jsonl"];
+    names.iter().map(|n| root.join(n)).filter(|p| p.exists()).collect()
+}
+
+fn is_transcript(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "jsonl") && path.is_file() && path.file_name().is_some_and(|n| n != "history.jsonl")
+}
+
+/// The agent id in the name of a subagent's file.
+fn agent_id(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix("agent-")?.strip_suffix(".jsonl").filter(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// Whether a file name is a session id (the client names files by UUID).
+fn is_id(stem: &str) -> bool {
+    let groups: Vec<&str> = stem.split('-').collect();
+    groups.iter().map(|g| g.len()).eq([8, 4, 4, 4, 12]) && stem.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit())
+}
+
+fn head(path: &Path) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    fs::File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+fn relative(path: &Path, base: &Path) -> String {
+    path.strip_prefix(base).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// What lies in a directory, by name; nothing if there is no such directory.
+fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let read = match fs::read_dir(directory) {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        read => read?,
+    };
+    let mut paths = read.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn directories(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    Ok(entries(directory)?.into_iter().filter(|p| p.is_dir()).collect())
+}
+
+/// All files below a directory, by path. Links to directories are not followed.
+fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in entries(directory)? {
+        if path.symlink_metadata()?.is_dir() {
+            files.extend(files_below(&path)?);
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
