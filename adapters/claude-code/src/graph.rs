@@ -351,7 +351,6 @@ mod tests {
         assert_eq!(place(&mut g, "answer", Some("listing"), Class::Response(1)), Parent::Record("listing"));
         assert_eq!(place(&mut g, "prompt", None, Class::Prompt), Parent::Root);
         assert_eq!(place(&mut g, "other", Some("prompt"), Class::Through), Parent::Head);
-        assert!(g.is_awaited("listing"));
         assert_eq!(place(&mut g, "listing", Some("other"), Class::Through), Parent::Event(event("prompt")));
         assert_eq!(g.head(), Some(0));
         assert_eq!(place(&mut g, "result", Some("answer"), Class::Result), Parent::Head);
