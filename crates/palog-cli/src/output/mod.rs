@@ -1,0 +1,5 @@
+//! What the commands print as JSON, one module per output. Members that do not apply are absent, never `null`.
+
+pub(crate) mod diagnostics;
+pub(crate) mod import;
+pub(crate) mod validate;

@@ -1,0 +1,5 @@
+//! What the commands print for people.
+
+pub(crate) mod diagnostics;
+pub(crate) mod import;
+pub(crate) mod text;
