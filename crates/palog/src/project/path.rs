@@ -227,6 +227,12 @@ impl PathIndex {
         }
     }
 
+    /// Whether there is an event `id`.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        self.stands.contains_key(&key(id))
+    }
+
     /// Which nodes lie on the path of the head.
     #[must_use]
     pub fn live(&self) -> Live<'_> {
