@@ -7,12 +7,13 @@ use std::io::{self, BufRead, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use palog::blob::BlobStore;
+use palog::diagnostic::{Code, Diagnostics, Severity};
 use palog::reader::Reader;
 use palog_claude_code::{self as claude_code, Discovery, ImportError, Session, Stream};
 
 use crate::args::Subject;
 use crate::exit::{Exit, Failure};
-use crate::render::diagnostics::summary;
+use crate::render::diagnostics::{Sources, summary};
 use crate::render::text::{clean_line, count};
 use crate::terminal::Terminal;
 
@@ -29,6 +30,8 @@ pub(crate) struct Opened {
     pub(crate) name: String,
     /// Where large values lie, if they are not in the log itself.
     pub(crate) blobs: Option<BlobStore>,
+    /// Where it lies, if it is a file that the user can look into.
+    path: Option<PathBuf>,
     file: File,
 }
 
@@ -37,6 +40,11 @@ impl Opened {
     pub(crate) fn reader(&mut self) -> Result<Reader<&File>, Failure> {
         self.file.seek(SeekFrom::Start(0)).map_err(|e| Failure::unreadable(&self.name, &e))?;
         Ok(Reader::new(&self.file))
+    }
+
+    /// The file, for what reads it from its beginning.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
     }
 
     /// A failure to read it.
@@ -108,7 +116,7 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
     if !meta.is_file() {
         return spool(&name, file);
     }
-    Ok(Opened { blobs: Some(BlobStore::beside(path)), name, file })
+    Ok(Opened { blobs: Some(BlobStore::beside(path)), path: Some(path.into()), name, file })
 }
 
 /// Opens the session that a command is about.
@@ -287,12 +295,11 @@ fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<S
         let _ = io::Write::write_fmt(&mut terminal.err, format_args!("{}: {summary} while reading {name}\n", terminal.err_style.yellow("note")));
         terminal.help(&format!("palog import {name} -o DIR/ tells them one by one"));
     }
-    Ok(Opened { name: name.into(), blobs: None, file })
+    Ok(Opened { name: name.into(), blobs: None, path: None, file })
 }
 
 /// Counts of findings, if there is more than information.
 fn summary_of_trouble(report: &claude_code::Report) -> Option<String> {
-    use palog::diagnostic::Severity;
     let trouble = [Severity::Error, Severity::Void, Severity::Warning].iter().any(|s| report.diagnostics.count(*s) > 0);
     trouble.then(|| summary(&report.diagnostics)).flatten()
 }
@@ -312,10 +319,22 @@ pub(crate) fn import_failure(error: &ImportError) -> Failure {
     }
 }
 
+/// Tells what is wrong with a log that was read, and refuses one of another version.
+pub(crate) fn tell_faults(terminal: &mut Terminal, log: &Opened, faults: &Diagnostics) -> Result<(), Failure> {
+    if let Some(unsupported) = faults.groups().iter().find(|g| g.code == Code::UnsupportedVersion) {
+        let why = unsupported.first.first().and_then(|d| d.why.clone()).unwrap_or_default();
+        return Err(Failure::new(Exit::Unreadable, format!("{}: {why}", log.name)).help(Code::UnsupportedVersion.remedy()));
+    }
+    terminal.flush()?;
+    let style = terminal.err_style;
+    crate::render::diagnostics::render(&mut terminal.err, style, faults, &Sources::new(log.path.clone()))?;
+    Ok(())
+}
+
 /// Keeps what comes from a pipe in an unnamed temporary file, since it is read more than once.
 fn spool(name: &str, mut from: impl Read) -> Result<Opened, Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
     io::copy(&mut from, &mut file).map_err(|e| Failure::unreadable(name, &e))?;
-    Ok(Opened { name: name.into(), blobs: None, file })
+    Ok(Opened { name: name.into(), blobs: None, path: None, file })
 }

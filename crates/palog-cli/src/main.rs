@@ -54,6 +54,8 @@ fn run() -> Exit {
 fn dispatch(terminal: &mut Terminal, command: &Command) -> Result<Exit, Failure> {
     match command {
         Command::Import(args) => commands::import::run(terminal, args),
+        Command::Show(args) => commands::show::run(terminal, args),
+        Command::Context(args) => commands::context::run(terminal, args),
         _ => Err(Failure::new(Exit::Bug, "not there yet")),
     }
 }

@@ -149,3 +149,120 @@ fn a_wrong_command_line_is_told_with_2() {
         assert!(!run.err.is_empty(), "{args:?}");
     }
 }
+
+/// A session in which a person was asked, a call failed, one was refused, one went on in the background, and one branch
+/// was left.
+fn varied() -> Vec<&'static str> {
+    vec![
+        OPENED,
+        SOURCE,
+        CONFIG,
+        PROMPT,
+        TURN,
+        SAYS,
+        CALLS,
+        BASH,
+        STOP,
+        r#"e action.ended {"action":"toolu_1","outcome":"failed","applied":"yes","error":"exit 3"}"#,
+        r#"m message.added {"role":"tool","parts":[{"type":"result","action":"toolu_1","parts":[{"type":"text","text":"exit 3: \u001b[31mno route\u001b[0m to host"}],"is_error":true,"final":true}]}"#,
+        r#"a2 message.added {"role":"assistant","response":"r2","parts":[{"type":"reasoning","text":"The host is down."},{"type":"text","text":"Two more tries."},{"type":"action","action":"toolu_2"},{"type":"action","action":"toolu_3"}]}"#,
+        r#"p2 action.proposed {"action":"toolu_2","name":"Bash","args":{"command":"ping staging"},"args_digest":"sha256:00"}"#,
+        r#"p3 action.proposed {"action":"toolu_3","name":"Bash","args":{"command":"sleep 900"},"args_digest":"sha256:00"}"#,
+        r#"d approval.ended {"action":"toolu_2","outcome":"denied","reason":"not from here"}"#,
+        r#"m2 message.added {"role":"tool","parts":[{"type":"result","action":"toolu_2","parts":[{"type":"text","text":"The user refused."}],"is_error":true,"final":true}]}"#,
+        r#"m3 message.added {"role":"tool","parts":[{"type":"result","action":"toolu_3","parts":[{"type":"text","text":"Running in the background."}],"final":false}]}"#,
+        r#"v ^u message.added {"role":"user","purpose":"prompt","parts":[{"type":"text","text":"Forget the deployment. What is in the log?"}]}"#,
+        r#"t2 turn.started {"turn":"t2","message":"v"}"#,
+        r#"a3 message.added {"role":"assistant","response":"r3","parts":[{"type":"text","text":"Nothing of note."}]}"#,
+        r#"r3 model.response {"response":"r3","stop":"end_turn"}"#,
+    ]
+}
+
+#[test]
+fn show_tells_who_said_what_and_what_became_of_each_call() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    snapshot!("show", bench.run(&["show", "varied.palog.jsonl"]).all());
+}
+
+#[test]
+fn nothing_of_a_log_reaches_the_terminal_as_it_stands() {
+    let bench = Bench::new();
+    let nasty = "\\u001b]0;owned\\u0007\\u001b[2J\\u009b31m\\u202e";
+    let events = varied().join("\n").replace("Fix the checkout", nasty).replace("no route", nasty).replace("ping staging", nasty).replace("not from here", nasty);
+    let events: Vec<&str> = events.split('\n').collect();
+    bench.log("nasty.palog.jsonl", &events);
+    for args in [&["show", "nasty.palog.jsonl"][..], &["show", "nasty.palog.jsonl", "--full"], &["context", "nasty.palog.jsonl", "--for", "anthropic", "--at", "12"]] {
+        let run = bench.run(args);
+        assert_eq!(run.code, 0, "{}", run.err);
+        assert!(run.out.contains("owned"), "{args:?} shows the text");
+        let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!run.out.contains(bad) && !run.err.contains(bad), "{args:?}: {}", run.out);
+    }
+}
+
+#[test]
+fn long_texts_are_cut_with_a_count() {
+    let bench = Bench::new();
+    let long = "word ".repeat(1000);
+    let prompt = PROMPT.replace("Deploy the fix to staging, please.", &long);
+    bench.log("long.palog.jsonl", &[OPENED, &prompt]);
+    let cut = bench.run(&["show", "long.palog.jsonl"]).out;
+    assert!(cut.contains("… 3,800 more characters"), "{cut}");
+    let full = bench.run(&["show", "long.palog.jsonl", "--full"]).out;
+    assert_eq!(full.matches("word").count(), 1000);
+}
+
+#[test]
+fn show_as_json_has_every_item() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    let json = bench.run(&["show", "varied.palog.jsonl", "--format", "json"]).json();
+    assert_eq!(json["session"], "5e550000-0000-4000-8000-000000000001");
+    let items = json["items"].as_array().expect("items");
+    let of = |id: &str| items.iter().find(|i| i["id"] == id).unwrap_or_else(|| panic!("{id} in {items:?}"));
+    assert_eq!(of("p")["fate"]["outcome"], "failed");
+    assert_eq!(of("p2")["fate"]["approval"], "denied");
+    assert_eq!(of("p3")["fate"]["told"], "partial");
+    assert_eq!((&of("u")["live"], &of("a2")["live"]), (&true.into(), &false.into()));
+    let empty = bench.pipe(&["show", "-", "--format", "json"], log(&[OPENED]).as_bytes()).json();
+    assert_eq!(empty["items"], serde_json::json!([]));
+}
+
+#[test]
+fn context_is_what_the_model_sees() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    let json = bench.run(&["context", "varied.palog.jsonl", "--for", "anthropic", "--format", "json"]).json();
+    let texts: Vec<&str> = json["messages"].as_array().expect("messages").iter().flat_map(|m| m["content"].as_array().expect("blocks")).filter_map(|b| b["text"].as_str()).collect();
+    assert_eq!(texts, ["Deploy the fix to staging, please.", "Forget the deployment. What is in the log?", "Nothing of note."]);
+    let at = bench.run(&["context", "varied.palog.jsonl", "--for", "anthropic", "--at", "8"]);
+    snapshot!("context", at.all());
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let bench = Bench::new();
+    let long = "word ".repeat(100_000);
+    let prompt = PROMPT.replace("Deploy the fix to staging, please.", &long);
+    bench.log("long.palog.jsonl", &[OPENED, &prompt]);
+    let mut child = bench.command(&["show", "long.palog.jsonl", "--full"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    drop(child.stdout.take());
+    let run = Run::of(child.wait_with_output().expect("it ends"));
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
+#[test]
+fn an_input_that_cannot_be_read_is_told_with_3() {
+    let bench = Bench::new();
+    bench.file("text.txt", "hello\n");
+    bench.file("empty.jsonl", "");
+    bench.file("old.palog.zst", [0x28, 0xb5, 0x2f, 0xfd, 0, 0]);
+    bench.file("future.palog.jsonl", log(&[OPENED]).replace(r#""palog":1"#, r#""palog":2"#));
+    for name in ["nowhere", "text.txt", "empty.jsonl", "old.palog.zst", "future.palog.jsonl"] {
+        let run = bench.run(&["show", name]);
+        assert_eq!(run.code, 3, "{name}: {}", run.err);
+        assert!(run.err.starts_with("error: ") && run.err.contains(name), "{}", run.err);
+    }
+    assert_eq!(bench.pipe(&["show", "-"], b"").code, 3);
+}

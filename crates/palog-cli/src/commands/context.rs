@@ -10,7 +10,7 @@ use crate::terminal::Terminal;
 
 /// Prints what the model sees.
 pub(crate) fn run(terminal: &mut Terminal, args: &Context) -> Result<Exit, Failure> {
-    let mut log = input::open(terminal, &args.subject)?;
+    let log = input::open(terminal, &args.subject)?;
     let at = args.at.map_or(At::Head, At::Seq);
     let blobs = log.blobs.clone();
     let Provider::Anthropic = args.provider;

@@ -84,7 +84,6 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
     options.sources = !args.no_sources;
 
     let mut report = work.found;
-    let before = report.diagnostics.count(Severity::Error);
     let mut failures = Vec::new();
     let mut dropped = 0;
     for session in &work.sessions {
@@ -119,7 +118,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
         }
         work.hints.iter().for_each(|hint| terminal.help(hint));
     }
-    conclude(terminal, failures, work.sessions.len(), report.diagnostics.count(Severity::Error) > before || before > 0)
+    conclude(terminal, failures, work.sessions.len(), report.diagnostics.count(Severity::Error) > 0)
 }
 
 /// The sessions that are asked for.
@@ -219,10 +218,10 @@ fn tell(terminal: &mut Terminal, args: &Import, destination: &Destination, repor
 
 /// The exit status: partial success is never 0.
 fn conclude(terminal: &mut Terminal, mut failures: Vec<(String, Failure)>, sessions: usize, errors: bool) -> Result<Exit, Failure> {
-    if sessions == 1 {
-        if let Some((_, failure)) = failures.pop() {
-            return Err(failure);
-        }
+    if sessions == 1
+        && let Some((_, failure)) = failures.pop()
+    {
+        return Err(failure);
     }
     for (session, failure) in &mut failures {
         failure.message = failure.message.take().map(|message| format!("session {session}: {message}"));

@@ -2,4 +2,5 @@
 
 pub(crate) mod diagnostics;
 pub(crate) mod import;
+pub(crate) mod show;
 pub(crate) mod validate;

@@ -116,7 +116,7 @@ impl Overview {
     /// What stands before the items in the JSON of `palog show`.
     pub(crate) fn json_head(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_else(|_| "{}".into());
-        let members = text.trim_start_matches('{').trim_end_matches('}');
+        let members = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or_default();
         let comma = if members.is_empty() { "" } else { ",\n  " };
         format!("{{\n  {members}{comma}\"items\": [\n    ")
     }

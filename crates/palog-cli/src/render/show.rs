@@ -28,13 +28,12 @@ pub(crate) struct Show<'a> {
     pub(crate) blobs: Option<&'a BlobStore>,
     /// Names of the actions so far.
     names: HashMap<String, String>,
-    day: String,
     live: bool,
 }
 
 impl<'a> Show<'a> {
     pub(crate) fn new(style: Style, full: bool, blobs: Option<&'a BlobStore>) -> Self {
-        Show { style, full, blobs, names: HashMap::new(), day: String::new(), live: true }
+        Show { style, full, blobs, names: HashMap::new(), live: true }
     }
 
     /// Prints one item.
