@@ -89,6 +89,20 @@ impl<'de: 'a, 'a> Deserialize<'de> for Time<'a> {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Time<'_> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Time".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "An RFC 3339 time in UTC, at most nine digits of fraction.",
+            "type": "string",
+            "pattern": r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d{1,9})?Z$"
+        })
+    }
+}
+
 words! {
     /// Who did what an event tells of (spec 02).
     pub enum ActorKind {
@@ -199,11 +213,10 @@ pub struct Event<'a> {
     pub kind: Str<'a>,
     /// When it happened; `None` (on the wire `null`) = the source had no time.
     #[serde(deserialize_with = "required")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>", required))]
+    #[cfg_attr(feature = "schema", schemars(required))]
     pub time: Option<Time<'a>>,
     /// When it was recorded, if that is another time.
     #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub recorded: Option<Time<'a>>,
     /// Who did it.
     pub actor: Actor<'a>,

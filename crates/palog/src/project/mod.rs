@@ -1,1 +1,16 @@
 //! Projections: views of a log that are made anew from its events (spec 04, "Projections").
+
+mod anthropic;
+mod content;
+mod context;
+mod path;
+#[cfg(test)]
+mod sample;
+mod scan;
+mod transcript;
+
+pub use anthropic::{Context, LeftOut, Message, Path, Unresolved, context};
+pub use content::LeftOutReason;
+pub use context::{At, ContextError};
+pub use path::{Live, NodeKind, NodeRef, PathIndex};
+pub use transcript::{Fate, Item, Told, transcript};

@@ -1,0 +1,5 @@
+//! The commands, one per file.
+
+pub(crate) mod context;
+pub(crate) mod import;
+pub(crate) mod show;

@@ -1,0 +1,6 @@
+//! What the commands print as JSON, one module per output. Members that do not apply are absent, never `null`.
+
+pub(crate) mod diagnostics;
+pub(crate) mod import;
+pub(crate) mod show;
+pub(crate) mod validate;

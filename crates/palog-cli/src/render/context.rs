@@ -1,0 +1,92 @@
+//! What the model sees, for people.
+
+use std::io::{self, Write};
+
+use palog::project::Context;
+use serde_json::Value;
+
+use crate::render::text::{clean_line, clean_lines, count, short, thousands};
+use crate::terminal::Style;
+
+/// How much of a text is shown.
+const LINES: usize = 16;
+const CHARACTERS: usize = 1200;
+
+/// Prints the messages in order, and then what stands in the way of sending them.
+pub(crate) fn render(out: &mut dyn Write, style: Style, context: &Context) -> io::Result<()> {
+    for block in &context.system {
+        writeln!(out, "{}", style.bold("system"))?;
+        self::block(out, block.get())?;
+        writeln!(out)?;
+    }
+    for message in &context.messages {
+        writeln!(out, "{}", style.bold(message.role.word()))?;
+        for block in &message.content {
+            self::block(out, block.get())?;
+        }
+        writeln!(out)?;
+    }
+    let messages = count(context.messages.len() as u64, "message", "messages");
+    writeln!(out, "{}", style.dim(&format!("-- {messages}; --format json gives them in full --")))?;
+    for call in &context.unresolved {
+        let line = format!("call {} has no result: the API refuses the messages as they are", clean_line(&call.call));
+        writeln!(out, "{}", style.yellow(&line))?;
+    }
+    for left_out in context.omitted.iter().take(10) {
+        let what = left_out.part.as_deref().unwrap_or("event");
+        let which = left_out.action.as_ref().or(left_out.event.as_ref()).map_or_else(String::new, |id| format!(" of {}", clean_line(id)));
+        writeln!(out, "{}", style.yellow(&format!("left out: {what}{which} ({})", left_out.reason.word().replace('_', " "))))?;
+    }
+    let more = context.omitted.len().saturating_sub(10);
+    if more > 0 {
+        writeln!(out, "{}", style.yellow(&format!("… and {} more left out", thousands(more as u64))))?;
+    }
+    Ok(())
+}
+
+/// One block of a message.
+fn block(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    let Ok(block) = serde_json::from_str::<Value>(text) else {
+        // Numbers and depths that a generic tree cannot hold.
+        return indent(out, text);
+    };
+    let of = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+    match of("type") {
+        "text" => indent(out, of("text")),
+        "thinking" => indent(out, &format!("(thinking) {}", of("thinking"))),
+        "tool_use" => {
+            let input = block.get("input").map(Value::to_string).unwrap_or_default();
+            indent(out, &format!("(call of {} as {}) {}", of("name"), of("id"), short(&input, 300)))
+        }
+        "tool_result" => {
+            let error = if block.get("is_error") == Some(&Value::Bool(true)) { ", an error" } else { "" };
+            let content = match block.get("content") {
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Array(blocks)) => blocks.iter().map(brief).collect::<Vec<_>>().join("\n"),
+                other => other.map(Value::to_string).unwrap_or_default(),
+            };
+            indent(out, &format!("(result of {}{error})\n{content}", of("tool_use_id")))
+        }
+        other => indent(out, &format!("({other})")),
+    }
+}
+
+/// A block inside of a result.
+fn brief(block: &Value) -> String {
+    match block.get("text").and_then(Value::as_str) {
+        Some(text) => text.to_owned(),
+        None => format!("({})", block.get("type").and_then(Value::as_str).unwrap_or("something")),
+    }
+}
+
+fn indent(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    let head: String = text.chars().take(CHARACTERS).collect();
+    let clean = clean_lines(&head);
+    for line in clean.trim_end().lines().take(LINES) {
+        writeln!(out, "  {}", line.trim_end())?;
+    }
+    if head.len() < text.len() || clean.trim_end().lines().count() > LINES {
+        writeln!(out, "  … of {} characters", thousands(text.chars().count() as u64))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! What the commands print for people.
+
+pub(crate) mod context;
+pub(crate) mod diagnostics;
+pub(crate) mod import;
+pub(crate) mod overview;
+pub(crate) mod show;
+pub(crate) mod text;

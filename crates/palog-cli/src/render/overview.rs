@@ -1,0 +1,123 @@
+//! The lines that say which session it is.
+
+use std::io::{self, Write};
+
+use palog::events::Data;
+use palog::reader::Item;
+use serde::Serialize;
+
+use crate::exit::Failure;
+use crate::input::Opened;
+use crate::render::text::{clean_line, short};
+use crate::terminal::Style;
+
+/// Which session a log is of, as its events say.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Overview {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) directory: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// The session that a subagent works for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parent: Option<String>,
+}
+
+impl Overview {
+    /// Reads a log for it.
+    pub(crate) fn read(log: &mut Opened) -> Result<Self, Failure> {
+        let mut overview = Overview::default();
+        let mut failure = None;
+        let mut reader = log.reader()?;
+        loop {
+            match reader.next() {
+                Ok(None) => break,
+                Ok(Some(Item::Event(event, _))) => {
+                    overview.log.get_or_insert_with(|| event.log.to_string());
+                    if matches!(&*event.kind, "log.opened" | "config.set") {
+                        // A malformed payload is told by the projection.
+                        if let Ok(data) = event.data() {
+                            overview.learn(&data);
+                        }
+                    }
+                }
+                Ok(Some(Item::Fault(_))) => {}
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+        }
+        match failure {
+            Some(error) => Err(log.unreadable(&error)),
+            None => Ok(overview),
+        }
+    }
+
+    fn learn(&mut self, data: &Data<'_>) {
+        let own = |text: &palog::json::Str<'_>| Some(text.to_string());
+        match data {
+            Data::LogOpened(opened) => {
+                self.session = own(&opened.session);
+                self.agent = own(&opened.agent.name);
+                self.version = opened.agent.version.as_ref().and_then(own);
+                self.parent = opened.parent.as_ref().and_then(|p| p.session.as_ref().and_then(own).or_else(|| own(&p.log)));
+            }
+            Data::ConfigSet(config) => {
+                let set = |at: &mut Option<String>, text: &Option<palog::json::Str<'_>>| {
+                    if let Some(text) = text {
+                        *at = Some(text.to_string());
+                    }
+                };
+                set(&mut self.directory, &config.directory);
+                set(&mut self.branch, &config.branch);
+                set(&mut self.title, &config.title);
+                set(&mut self.model, &config.model);
+                set(&mut self.version, &config.client_version);
+            }
+            _ => {}
+        }
+    }
+
+    /// Prints it.
+    pub(crate) fn render(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        let session = self.session.as_deref().map_or_else(|| "(no session)".into(), clean_line);
+        writeln!(out, "{}", style.bold(&format!("Session {session}")))?;
+        let version = self.version.as_deref().map_or_else(String::new, |v| format!(" {v}"));
+        let agent = self.agent.as_deref().map(|agent| format!("{agent}{version}"));
+        let branch = self.branch.as_deref().map_or_else(String::new, |b| format!(" (branch {b})"));
+        let rows = [
+            ("title", self.title.clone()),
+            ("directory", self.directory.as_ref().map(|d| format!("{d}{branch}"))),
+            ("agent", agent),
+            ("model", self.model.clone()),
+            ("parent", self.parent.clone()),
+        ];
+        for (name, value) in rows {
+            if let Some(value) = value {
+                writeln!(out, "  {name:<10}{}", short(&value, 160))?;
+            }
+        }
+        writeln!(out)
+    }
+
+    /// What stands before the items in the JSON of `palog show`.
+    pub(crate) fn json_head(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_else(|_| "{}".into());
+        let members = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or_default();
+        let comma = if members.is_empty() { "" } else { ",\n  " };
+        format!("{{\n  {members}{comma}\"items\": [\n    ")
+    }
+}

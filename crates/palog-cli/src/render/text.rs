@@ -1,0 +1,114 @@
+//! Text from logs, made safe and short for people: a log must not be able to drive the terminal.
+
+use std::fmt::Write;
+
+/// Whether a character is shown by its number: controls, and marks that turn or hide what stands around them.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(c, '\u{e0000}'..='\u{e007f}' | '\u{61c}')
+}
+
+fn push_safe(out: &mut String, c: char) {
+    if is_unsafe(c) {
+        // Writing to a string does not fail.
+        let _ = match u32::from(c) {
+            code @ 0..=0xff => write!(out, "\\x{code:02x}"),
+            code => write!(out, "\\u{{{code:x}}}"),
+        };
+    } else {
+        out.push(c);
+    }
+}
+
+/// One line: white space becomes one space, unsafe characters are shown by number.
+pub(crate) fn clean_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == ' ' || c == '\n' || c == '\r' || c == '\t' {
+            if !out.ends_with(' ') {
+                out.push(' ');
+            }
+        } else {
+            push_safe(&mut out, c);
+        }
+    }
+    out.trim().to_owned()
+}
+
+/// Several lines: line feeds stay, tabs become spaces, other unsafe characters are shown by number.
+pub(crate) fn clean_lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => out.push('\n'),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\t' => out.push_str("    "),
+            c => push_safe(&mut out, c),
+        }
+    }
+    out
+}
+
+/// One safe line of at most about `max` characters; what was cut is counted.
+pub(crate) fn short(text: &str, max: usize) -> String {
+    // What lies far behind the cut need not be cleaned: a text may be megabytes long.
+    let head: String = text.chars().take(max * 4 + 64).collect();
+    let line = clean_line(&head);
+    let total = text.chars().count();
+    if line.chars().count() <= max && head.len() == text.len() {
+        return line;
+    }
+    let kept: String = line.chars().take(max).collect();
+    let kept = kept.trim_end();
+    format!("{kept}… ({} characters)", thousands(total as u64))
+}
+
+/// A number with its thousands apart.
+pub(crate) fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, d) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(d);
+    }
+    out
+}
+
+/// `1 call`, `2 calls`.
+pub(crate) fn count(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(n), if n == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_drive_the_terminal() {
+        let nasty = "a\x1b[2J\x1b]0;title\x07b\r\u{9b}31m\u{202e}x";
+        for safe in [clean_line(nasty), clean_lines(nasty), short(nasty, 100)] {
+            assert!(!safe.chars().any(|c| c.is_control() || c == '\u{202e}'), "{safe:?}");
+        }
+        assert_eq!(clean_line("a\x1b[2Jb"), "a\\x1b[2Jb");
+        assert_eq!(clean_lines("a\r\nb\tc"), "a\nb    c");
+        assert_eq!(clean_line("  a \n\n b\t"), "a b");
+    }
+
+    #[test]
+    fn a_cut_says_how_long_the_whole_was() {
+        assert_eq!(short("abc", 3), "abc");
+        assert_eq!(short("abcd", 3), "abc… (4 characters)");
+        assert_eq!(short(&"é".repeat(5000), 2), "éé… (5,000 characters)");
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(count(1, "call", "calls"), "1 call");
+        assert_eq!(count(2, "call", "calls"), "2 calls");
+    }
+}

@@ -1,0 +1,268 @@
+//! Drives the built binary as a user would.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A directory of its own for one test, with a way to run the program in it.
+struct Bench {
+    directory: tempfile::TempDir,
+}
+
+/// What a run gave.
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Bench { directory: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes a file; directories on the way are made.
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(&path, content).expect("a file");
+        path
+    }
+
+    /// Writes a log made of `events`.
+    fn log(&self, name: &str, events: &[&str]) -> PathBuf {
+        self.file(name, log(events))
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palog"));
+        command.args(args).current_dir(self.directory.path()).env("NO_COLOR", "1").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        Run::of(self.command(args).output().expect("it runs"))
+    }
+
+    /// Runs with `input` on standard input.
+    fn pipe(&self, args: &[&str], input: &[u8]) -> Run {
+        let mut command = self.command(args);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        // Who reads no input closes the pipe: that is told by the exit status.
+        let _ = child.stdin.take().expect("a pipe").write_all(input);
+        Run::of(child.wait_with_output().expect("it ends"))
+    }
+}
+
+impl Run {
+    fn of(output: Output) -> Self {
+        Run {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout).expect("text"),
+            err: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
+    }
+
+    /// Everything that the user sees, for a snapshot.
+    fn all(&self) -> String {
+        format!("exit {}\n--- stdout\n{}--- stderr\n{}", self.code, self.out, self.err)
+    }
+}
+
+/// A log; each event is `ID [^PARENT] TYPE DATA`. Seconds count up, the actor follows from the type.
+fn log(events: &[&str]) -> String {
+    let mut out = String::new();
+    for (seq, event) in events.iter().enumerate() {
+        let (id, rest) = event.split_once(' ').expect("an id");
+        let (parent, rest) = match rest.strip_prefix('^') {
+            Some(rest) => rest.split_once(' ').map(|(p, rest)| (format!(r#""parent":"{p}","#), rest)).expect("a parent"),
+            None => (String::new(), rest),
+        };
+        let (kind, data) = rest.split_once(' ').expect("a type");
+        let actor = match kind {
+            "message.added" if data.contains(r#""role":"assistant""#) => "model",
+            "message.added" if data.contains(r#""role":"tool""#) => "tool",
+            "message.added" | "approval.ended" | "input.queued" => "user",
+            "action.proposed" | "model.response" => "model",
+            "action.ended" => "tool",
+            _ => "harness",
+        };
+        let time = format!("2026-11-29T12:{:02}:{:02}Z", seq / 60, seq % 60);
+        out += &format!(
+            r#"{{"palog":1,"log":"l1","seq":{seq},"id":"{id}","type":"{kind}","time":"{time}","actor":{{"kind":"{actor}"}},{parent}"data":{data}}}"#
+        );
+        out.push('\n');
+    }
+    out
+}
+
+const OPENED: &str = r#"o log.opened {"spec":"1.0-draft","session":"5e550000-0000-4000-8000-000000000001","agent":{"name":"claude-code","version":"2.1.197"},"derived":{"mapping":"claude-code/1"}}"#;
+const SOURCE: &str = r#"s source.opened {"source":"transcript","vendor":"claude-code","locator":"x.jsonl","records":["usage"],"kept":false,"order":"source"}"#;
+const CONFIG: &str = r#"c config.set {"model":"claude-opus-4-8","directory":"/home/me/shop","branch":"main","title":"Fix the checkout"}"#;
+const PROMPT: &str = r#"u message.added {"role":"user","purpose":"prompt","parts":[{"type":"text","text":"Deploy the fix to staging, please."}]}"#;
+const TURN: &str = r#"t turn.started {"turn":"t1","message":"u"}"#;
+const SAYS: &str = r#"a message.added {"role":"assistant","response":"r1","parts":[{"type":"text","text":"I will run the deployment."}]}"#;
+const CALLS: &str = r#"b message.added {"role":"assistant","response":"r1","parts":[{"type":"action","action":"toolu_1"}]}"#;
+const BASH: &str = r#"p action.proposed {"action":"toolu_1","name":"Bash","args":{"command":"./deploy.sh staging"},"args_digest":"sha256:6e9a61b3b9b5c1f7a1e0d6cbb26c3c1b1f6e5c8d2e3f40516273849506172839"}"#;
+const STOP: &str = r#"r model.response {"response":"r1","model":"claude-opus-4-8","stop":"tool_use","usage":{"input":100,"output":20}}"#;
+
+fn fixtures() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance-fixtures/sources"))
+}
+
+macro_rules! snapshot {
+    ($name:literal, $text:expr) => {
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!($name, $text);
+        });
+    };
+}
+
+#[test]
+fn help_shows_an_example_of_every_command() {
+    let bench = Bench::new();
+    let mut all = bench.run(&["--help"]).out;
+    for command in ["import", "validate", "show", "state", "recover", "context"] {
+        let help = bench.run(&[command, "--help"]);
+        assert_eq!(help.code, 0);
+        assert!(help.out.contains("Example"), "{command}");
+        all += &format!("\n$ palog {command} --help\n{}", help.out);
+    }
+    snapshot!("help", all);
+}
+
+#[test]
+fn a_wrong_command_line_is_told_with_2() {
+    let bench = Bench::new();
+    for args in [&[][..], &["frobnicate"], &["recover"], &["recover", "x", "--format", "xml"], &["context", "x"]] {
+        let run = bench.run(args);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{args:?}");
+        assert!(!run.err.is_empty(), "{args:?}");
+    }
+}
+
+/// A session in which a person was asked, a call failed, one was refused, one went on in the background, and one branch
+/// was left.
+fn varied() -> Vec<&'static str> {
+    vec![
+        OPENED,
+        SOURCE,
+        CONFIG,
+        PROMPT,
+        TURN,
+        SAYS,
+        CALLS,
+        BASH,
+        STOP,
+        r#"e action.ended {"action":"toolu_1","outcome":"failed","applied":"yes","error":"exit 3"}"#,
+        r#"m message.added {"role":"tool","parts":[{"type":"result","action":"toolu_1","parts":[{"type":"text","text":"exit 3: \u001b[31mno route\u001b[0m to host"}],"is_error":true,"final":true}]}"#,
+        r#"a2 message.added {"role":"assistant","response":"r2","parts":[{"type":"reasoning","text":"The host is down."},{"type":"text","text":"Two more tries."},{"type":"action","action":"toolu_2"},{"type":"action","action":"toolu_3"}]}"#,
+        r#"p2 action.proposed {"action":"toolu_2","name":"Bash","args":{"command":"ping staging"},"args_digest":"sha256:00"}"#,
+        r#"p3 action.proposed {"action":"toolu_3","name":"Bash","args":{"command":"sleep 900"},"args_digest":"sha256:00"}"#,
+        r#"d approval.ended {"action":"toolu_2","outcome":"denied","reason":"not from here"}"#,
+        r#"m2 message.added {"role":"tool","parts":[{"type":"result","action":"toolu_2","parts":[{"type":"text","text":"The user refused."}],"is_error":true,"final":true}]}"#,
+        r#"m3 message.added {"role":"tool","parts":[{"type":"result","action":"toolu_3","parts":[{"type":"text","text":"Running in the background."}],"final":false}]}"#,
+        r#"v ^u message.added {"role":"user","purpose":"prompt","parts":[{"type":"text","text":"Forget the deployment. What is in the log?"}]}"#,
+        r#"t2 turn.started {"turn":"t2","message":"v"}"#,
+        r#"a3 message.added {"role":"assistant","response":"r3","parts":[{"type":"text","text":"Nothing of note."}]}"#,
+        r#"r3 model.response {"response":"r3","stop":"end_turn"}"#,
+    ]
+}
+
+#[test]
+fn show_tells_who_said_what_and_what_became_of_each_call() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    snapshot!("show", bench.run(&["show", "varied.palog.jsonl"]).all());
+}
+
+#[test]
+fn nothing_of_a_log_reaches_the_terminal_as_it_stands() {
+    let bench = Bench::new();
+    let nasty = "\\u001b]0;owned\\u0007\\u001b[2J\\u009b31m\\u202e";
+    let events = varied().join("\n").replace("Fix the checkout", nasty).replace("no route", nasty).replace("ping staging", nasty).replace("not from here", nasty);
+    let events: Vec<&str> = events.split('\n').collect();
+    bench.log("nasty.palog.jsonl", &events);
+    for args in [&["show", "nasty.palog.jsonl"][..], &["show", "nasty.palog.jsonl", "--full"], &["context", "nasty.palog.jsonl", "--for", "anthropic", "--at", "12"]] {
+        let run = bench.run(args);
+        assert_eq!(run.code, 0, "{}", run.err);
+        assert!(run.out.contains("owned"), "{args:?} shows the text");
+        let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!run.out.contains(bad) && !run.err.contains(bad), "{args:?}: {}", run.out);
+    }
+}
+
+#[test]
+fn long_texts_are_cut_with_a_count() {
+    let bench = Bench::new();
+    let long = "word ".repeat(1000);
+    let prompt = PROMPT.replace("Deploy the fix to staging, please.", &long);
+    bench.log("long.palog.jsonl", &[OPENED, &prompt]);
+    let cut = bench.run(&["show", "long.palog.jsonl"]).out;
+    assert!(cut.contains("… 3,800 more characters"), "{cut}");
+    let full = bench.run(&["show", "long.palog.jsonl", "--full"]).out;
+    assert_eq!(full.matches("word").count(), 1000);
+}
+
+#[test]
+fn show_as_json_has_every_item() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    let json = bench.run(&["show", "varied.palog.jsonl", "--format", "json"]).json();
+    assert_eq!(json["session"], "5e550000-0000-4000-8000-000000000001");
+    let items = json["items"].as_array().expect("items");
+    let of = |id: &str| items.iter().find(|i| i["id"] == id).unwrap_or_else(|| panic!("{id} in {items:?}"));
+    assert_eq!(of("p")["fate"]["outcome"], "failed");
+    assert_eq!(of("p2")["fate"]["approval"], "denied");
+    assert_eq!(of("p3")["fate"]["told"], "partial");
+    assert_eq!((&of("u")["live"], &of("a2")["live"]), (&true.into(), &false.into()));
+    let empty = bench.pipe(&["show", "-", "--format", "json"], log(&[OPENED]).as_bytes()).json();
+    assert_eq!(empty["items"], serde_json::json!([]));
+}
+
+#[test]
+fn context_is_what_the_model_sees() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    let json = bench.run(&["context", "varied.palog.jsonl", "--for", "anthropic", "--format", "json"]).json();
+    let texts: Vec<&str> = json["messages"].as_array().expect("messages").iter().flat_map(|m| m["content"].as_array().expect("blocks")).filter_map(|b| b["text"].as_str()).collect();
+    assert_eq!(texts, ["Deploy the fix to staging, please.", "Forget the deployment. What is in the log?", "Nothing of note."]);
+    let at = bench.run(&["context", "varied.palog.jsonl", "--for", "anthropic", "--at", "8"]);
+    snapshot!("context", at.all());
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let bench = Bench::new();
+    let long = "word ".repeat(100_000);
+    let prompt = PROMPT.replace("Deploy the fix to staging, please.", &long);
+    bench.log("long.palog.jsonl", &[OPENED, &prompt]);
+    let mut child = bench.command(&["show", "long.palog.jsonl", "--full"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    drop(child.stdout.take());
+    let run = Run::of(child.wait_with_output().expect("it ends"));
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
+#[test]
+fn an_input_that_cannot_be_read_is_told_with_3() {
+    let bench = Bench::new();
+    bench.file("text.txt", "hello\n");
+    bench.file("empty.jsonl", "");
+    bench.file("old.palog.zst", [0x28, 0xb5, 0x2f, 0xfd, 0, 0]);
+    bench.file("future.palog.jsonl", log(&[OPENED]).replace(r#""palog":1"#, r#""palog":2"#));
+    for name in ["nowhere", "text.txt", "empty.jsonl", "old.palog.zst", "future.palog.jsonl"] {
+        let run = bench.run(&["show", name]);
+        assert_eq!(run.code, 3, "{name}: {}", run.err);
+        assert!(run.err.starts_with("error: ") && run.err.contains(name), "{}", run.err);
+    }
+    assert_eq!(bench.pipe(&["show", "-"], b"").code, 3);
+}
