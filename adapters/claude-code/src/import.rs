@@ -72,7 +72,8 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
         None => spooled(io::stdin().lock()).map_err(|error| ImportError::Read { path: "-".into(), error })?,
     };
     let first = First::peek(&mut bytes).map_err(|error| ImportError::Read { path: (&path).into(), error })?;
-    let carried = first.session.or_else(|| session.id.clone()).unwrap_or_else(|| "unknown".into());
+    let stem = session.transcript.as_ref().and_then(|p| p.file_stem()).map(|s| s.to_string_lossy().into_owned());
+    let carried = first.session.or_else(|| session.id.clone()).or(stem).unwrap_or_else(|| "unknown".into());
     let agent = first.agent.filter(|_| first.sidechain);
     let is_agent = agent.is_some();
     let id = agent.or_else(|| session.id.clone()).unwrap_or_else(|| carried.clone());

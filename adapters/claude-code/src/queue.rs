@@ -19,7 +19,8 @@ pub(crate) enum Operation {
 #[derive(Debug)]
 struct Waiting {
     input: EventId,
-    text: u64,
+    /// Hash of the text, where the source has it.
+    text: Option<u64>,
     place: Place,
     /// An operation ended the wait, and no message holds the text so far.
     taken: bool,
@@ -35,7 +36,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Takes in a text by its hash.
-    pub(crate) fn push(&mut self, input: EventId, text: u64, place: Place) {
+    pub(crate) fn push(&mut self, input: EventId, text: Option<u64>, place: Place) {
         self.waiting.push(Waiting { input, text, place, taken: false });
     }
 
@@ -63,7 +64,7 @@ impl Queue {
 
     /// A message with this text came, by way of `operation`: the input that it holds.
     pub(crate) fn deliver(&mut self, text: u64, operation: Operation) -> Option<EventId> {
-        let at = self.waiting.iter().position(|w| w.text == text)?;
+        let at = self.waiting.iter().position(|w| w.text == Some(text))?;
         let found = self.waiting.remove(at);
         if !found.taken {
             let (first, second) = match operation {

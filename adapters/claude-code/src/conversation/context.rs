@@ -1,5 +1,6 @@
 //! What changes what the model sees, and what waits for it: compaction, attachments, the queue, leaves and titles.
 
+use super::messages::missing;
 use super::*;
 
 impl Conversation {
@@ -98,16 +99,15 @@ impl Conversation {
     pub(super) fn queue_operation(&mut self, here: &mut Here<'_>) -> Written {
         let operation = match here.record.operation.as_deref() {
             Some("enqueue") => {
-                let Some(content) = here.record.content.as_ref() else {
-                    return self.unknown(here, "queue-operation", 0);
-                };
-                let part = if content.is_string() {
-                    Part::Text { text: Value::Inline(content.borrowed()) }
-                } else {
-                    Part::Json { value: Value::Inline(content.borrowed()) }
+                let content = here.record.content.as_ref();
+                let part = match content {
+                    Some(text) if text.is_string() => Part::Text { text: Value::Inline(text.borrowed()) },
+                    Some(other) => Part::Json { value: Value::Inline(other.borrowed()) },
+                    // The client does not write the content of a prompt with a picture here.
+                    None => Part::Json { value: missing() },
                 };
                 let input = self.ids.event(here.native, here.ordinal);
-                let hash = content.text().map_or(0, |t| crate::calls::prompt_hash(&t));
+                let hash = content.and_then(Raw::text).map(|t| crate::calls::prompt_hash(&t));
                 self.queue.push(input, hash, self.place(here.span));
                 let queued = InputQueued { input: input.hex().into(), parts: vec![part] };
                 return self.emit(here, ActorKind::User, None, queued).map(drop);

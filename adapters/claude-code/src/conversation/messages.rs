@@ -371,6 +371,7 @@ fn anthropic<'r>(kind: Option<&'r str>, value: Raw<'r>) -> Opaque<'r> {
     Opaque { provider: "anthropic".into(), kind: kind.map(Str::from), value: value.into() }
 }
 
-fn missing() -> Value<'static> {
+/// A value that the source does not hold.
+pub(super) fn missing() -> Value<'static> {
     Value::Omitted(Omitted { omitted: Omission { reason: OmittedReason::Unavailable, bytes: None } })
 }
