@@ -8,7 +8,7 @@ use palog::blob::hex;
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::envelope::{ActorKind, Draft, SPEC};
 use palog::events::{
-    Agent, Data, Derived, LogOpened, Parent, ParentMode, Recorded, SourceOpened, SourceOrder,
+    Agent, ChildKind, ChildLink, ChildSpawned, Data, Derived, LogOpened, Parent, ParentMode, Recorded, SourceOpened, SourceOrder,
 };
 use palog::reader::{Lines, Next};
 use palog::writer::{WriteError, Writer};
@@ -146,7 +146,8 @@ fn run<'s>(
         job.bytes = keep(place, &job.source, &mut job.bytes, job.file.as_deref())?;
     }
     let writer = Writer::new(output.log, ids::log(&job.session), output.bulk);
-    let fork = forks::origin(&job.session, job.file.as_deref(), job.siblings);
+    let family = forks::family(job.file.as_deref(), job.siblings);
+    let fork = family.fork;
     let last_shared = fork.as_ref().and_then(|f| f.last.clone());
     let parent = job.parent.clone().or_else(|| {
         let fork = fork.as_ref()?;
@@ -192,6 +193,16 @@ fn run<'s>(
     conversation.conclude();
     close_source(&mut conversation, &job.session, &job.source, &end)?;
     sidecars::write(&mut conversation, &job.session, &job.sidecars, place.as_deref(), report)?;
+    for fork in family.forks {
+        let spawned = ChildSpawned {
+            child: ids::log(&fork).into(),
+            session: fork.clone().into(),
+            action: None,
+            kind: ChildKind::Fork,
+            link: ChildLink::Inferred,
+        };
+        own_event(&mut conversation, &job.session, &format!("fork/{fork}"), 0, spawned)?;
+    }
     children.adopt(&mut conversation, &mut job.bytes, &job.locator, &job.source)?;
     report.logs.push(LogReport {
         path: None,
