@@ -473,9 +473,11 @@ impl Conversation {
         draft.parent = parent.map(Str::from);
         draft.src = src;
         if let (true, Some((origin, ids))) = (here.copied, &self.origin) {
+            // What follows a record's own events depends on the log: there the numbers of the two logs differ.
+            let same_number = !matches!(draft.data, Data::ConfigSet(_) | Data::InputEnded(_));
             draft.copy = Some(Copy {
                 log: Some(ids::log(&origin.session).into()),
-                event: Some(ids.event(here.native, here.ordinal).hex().into()),
+                event: same_number.then(|| ids.event(here.native, here.ordinal).hex().into()),
                 how: CopyHow::Fork,
             });
         }
