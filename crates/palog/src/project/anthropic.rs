@@ -42,6 +42,7 @@ pub struct Context {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
     /// `user` or `assistant`.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["user", "assistant"])))]
     pub role: Role,
     /// Its blocks.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>"))]
