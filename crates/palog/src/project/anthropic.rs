@@ -42,6 +42,7 @@ pub struct Context {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
     /// `user` or `assistant`.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["user", "assistant"])))]
     pub role: Role,
     /// Its blocks.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>"))]
@@ -606,6 +607,7 @@ mod tests {
         assert_eq!(context["path"]["events"], json!(["sum", "k", "v"]));
         assert_eq!(context["omitted"], json!([{"event": "gone", "reason": "not_in_log"}]));
         assert_eq!(short(&see(&lines(&log), At::Seq(5))), ["assistant: Kept.", "user: note"], "the summary comes later");
+        assert_eq!(short(&see(&lines(&log), At::Before("sum"))), ["assistant: Kept.", "user: note"]);
         assert_eq!(short(&see(&lines(&log), At::Seq(4))).first().map(String::as_str), Some("user: go"));
 
         // A second compaction replaces the first one, and can take from before it.
