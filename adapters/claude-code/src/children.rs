@@ -59,6 +59,10 @@ impl<'s> Children<'s> {
             let opened = File::open(&sidecar.path).and_then(|mut bytes| First::peek(&mut bytes).map(|first| (bytes, first)));
             let path = sidecar.path.display().to_string();
             match opened {
+                Ok((_, first)) if !first.recognised => diagnostics.push(
+                    Diagnostic::new(Code::NothingRecognised, Severity::Error, Place { input: Some(path), ..Place::default() })
+                        .because(format!("none of its {} lines is a record", first.lines)),
+                ),
                 Ok((bytes, first)) => waiting.push(Child {
                     agent,
                     locator: sidecar.locator.clone(),

@@ -72,6 +72,9 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
         None => spooled(io::stdin().lock()).map_err(|error| ImportError::Read { path: "-".into(), error })?,
     };
     let first = First::peek(&mut bytes).map_err(|error| ImportError::Read { path: (&path).into(), error })?;
+    if !first.recognised {
+        return Err(ImportError::NothingRecognised { input: path, lines: first.lines });
+    }
     let stem = session.transcript.as_ref().and_then(|p| p.file_stem()).map(|s| s.to_string_lossy().into_owned());
     let carried = first.session.or_else(|| session.id.clone()).or(stem).unwrap_or_else(|| "unknown".into());
     let agent = first.agent.filter(|_| first.sidechain);
@@ -179,17 +182,6 @@ fn run<'s>(
         ReadError::Read(error) => ImportError::Read { path: (&job.path).into(), error },
         ReadError::Write(error) => ImportError::Write(error),
     })?;
-    if conversation.input.records == 0 || !conversation.recognised() {
-        let (input, lines) = (job.path, conversation.input.lines);
-        if job.parent.is_none() || report.logs.is_empty() {
-            return Err(ImportError::NothingRecognised { input, lines });
-        }
-        report.diagnostics.push(Diagnostic::new(
-            Code::NothingRecognised,
-            Severity::Error,
-            Place { input: Some(input), ..Place::default() },
-        ));
-    }
     conversation.conclude();
     close_source(&mut conversation, &job.session, &job.source, &end)?;
     sidecars::write(&mut conversation, &job.session, &job.sidecars, place.as_deref(), report)?;
@@ -407,6 +399,10 @@ pub(crate) struct First {
     pub(crate) prompt: Option<u64>,
     /// Length of the first record.
     pub(crate) len: u64,
+    /// A record of this format was among them; without one the file was read to its end.
+    pub(crate) recognised: bool,
+    /// Physical lines that were looked at.
+    pub(crate) lines: u64,
 }
 
 impl First {
@@ -416,8 +412,20 @@ impl First {
         let mut first = First::default();
         let mut lines = Lines::new(&mut *bytes).of_any_length();
         while let Next::Line(line) | Next::TornTail(line) = lines.next_line()? {
+            first.lines += 1;
             let (text, _) = framing::text(line.bytes.trim_ascii());
-            let Ok(record) = serde_json::from_str::<Record<'_>>(&text) else { continue };
+            let Ok(record) = serde_json::from_str::<Record<'_>>(&text) else {
+                // A record may stand on a damaged line.
+                let pieces = framing::recover(line.bytes, looks_like_record);
+                first.recognised |= pieces.iter().any(|piece| match piece {
+                    Piece::Record { at, len } => {
+                        std::str::from_utf8(&line.bytes[*at..at + len]).is_ok_and(looks_like_record)
+                    }
+                    Piece::Fragment { .. } | Piece::Hole { .. } => false,
+                });
+                continue;
+            };
+            first.recognised |= record.is_recognised();
             if first.len == 0 {
                 first.len = text.len() as u64;
             }

@@ -138,7 +138,6 @@ pub(crate) struct Conversation {
     refused: Vec<Undecided>,
     withdrawn: Vec<InputEnded<'static>>,
     descending: bool,
-    recognised: bool,
     config: ConfigSet<'static>,
     /// Records that were named and had not come: key, place.
     unseen: Vec<(Key, Place)>,
@@ -202,7 +201,6 @@ impl Conversation {
             refused: Vec::new(),
             withdrawn: Vec::new(),
             descending: false,
-            recognised: false,
             config: EMPTY_CONFIG,
             unseen: Vec::new(),
             summaries: Vec::new(),
@@ -269,11 +267,6 @@ impl Conversation {
         self.warn(code, place);
     }
 
-    /// Whether any record is one of this format.
-    pub(crate) fn recognised(&self) -> bool {
-        self.recognised
-    }
-
     /// Keeps bytes that are no record.
     pub(crate) fn fragment(&mut self, span: Span, bytes: &[u8], kind: &'static str) -> Written {
         let readable = std::str::from_utf8(bytes).ok();
@@ -330,7 +323,6 @@ impl Conversation {
         let time = self.time_of(record, span);
         let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied };
         self.count(kind.clone());
-        self.recognised |= tree || record.session_id.is_some() || record.leaf_uuid.is_some() || record.is_snapshot();
         self.look_at_text(&here);
         if !self.is_agent && record.is_sidechain && tree {
             return self.sidechain(&mut here);
