@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use palog::blob::hex;
-use palog::diagnostic::{Code, Diagnostic, Place, Severity};
+use palog::diagnostic::{Code, Severity};
 use palog::envelope::{ActorKind, Draft, SPEC};
 use palog::events::{
     Agent, ChildKind, ChildLink, ChildSpawned, Data, Derived, LogOpened, Parent, ParentMode, Recorded, SourceOpened, SourceOrder,
@@ -80,6 +80,11 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     let agent = first.agent.filter(|_| first.sidechain);
     let is_agent = agent.is_some();
     let id = agent.or_else(|| session.id.clone()).unwrap_or_else(|| carried.clone());
+    let mut report = Report::default();
+    let mut children = Children::of(&session.sidecars, &mut report.diagnostics);
+    let mut sidecars: Vec<&Sidecar> = session.sidecars.iter().filter(|s| s.role != Role::Agent).collect();
+    sidecars.append(&mut children.unrecognised);
+    sidecars.sort_by(|a, b| a.source.cmp(&b.source));
     let job = Job {
         source: if is_agent { format!("agent/{id}") } else { "transcript".into() },
         parent: is_agent.then(|| spawned_by(&carried, None)),
@@ -90,13 +95,11 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
         path: path.clone(),
         bytes,
         file: session.transcript.clone(),
-        sidecars: session.sidecars.iter().filter(|s| s.role != Role::Agent).collect(),
+        sidecars,
         siblings: &session.siblings,
     };
     let root = job.session.clone();
     let carried = job.carried.clone();
-    let mut report = Report::default();
-    let mut children = Children::of(&session.sidecars, &mut report.diagnostics);
     run(job, &mut children, target, options, &mut report)?;
     while let Some(child) = children.next() {
         let Child { agent, locator, path, file, meta, parent, bytes, .. } = child;
