@@ -266,3 +266,149 @@ fn an_input_that_cannot_be_read_is_told_with_3() {
     }
     assert_eq!(bench.pipe(&["show", "-"], b"").code, 3);
 }
+
+/// A file of the suite.
+fn fixture(path: &str) -> String {
+    fixtures().join(path).to_string_lossy().into_owned()
+}
+
+const PENDING: &str = "claude-code/tui_perm_pending/snap-after-kill";
+const PENDING_ID: &str = "ba832ebf-67f7-51c3-84cf-5cf705065f1f";
+
+/// Paths of this machine have no place in a snapshot.
+fn neutral(bench: &Bench, text: &str) -> String {
+    let fixtures = fixtures().to_string_lossy().into_owned();
+    text.replace(&fixtures, "SOURCES").replace(&*bench.directory.path().to_string_lossy(), "HERE")
+}
+
+#[test]
+fn import_writes_a_log_with_its_sources_and_reports() {
+    let bench = Bench::new();
+    let run = bench.run(&["import", &fixture(PENDING), "-o", "logs/", "--format", "json"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let report = run.json();
+    let logs = report["logs"].as_array().expect("logs");
+    assert_eq!(logs.len(), 1);
+    assert_eq!(logs[0]["path"], format!("logs/{PENDING_ID}.palog.jsonl"));
+    assert_eq!((&logs[0]["session"], &logs[0]["format"], &logs[0]["records"]), (&PENDING_ID.into(), &"claude-code".into(), &8.into()));
+    assert_eq!(logs[0].get("parent"), None, "members that do not apply are absent");
+    let severities = logs[0]["severities"].as_object().expect("severities");
+    assert_eq!(severities.keys().collect::<Vec<_>>(), ["error", "info", "void", "warning"]);
+    let members: Vec<&String> = report["inputs"][0].as_object().expect("an input").keys().collect();
+    assert_eq!(members, ["by_type", "foreign", "format", "fragments", "kept", "lines", "path", "records"]);
+    let transcript = fs::read(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"))).expect("the fixture");
+    let kept = fs::read(bench.path(&format!("logs/{PENDING_ID}.palog.sources/transcript"))).expect("the kept source");
+    assert_eq!(kept, transcript);
+    let events = fs::read_to_string(bench.path(&format!("logs/{PENDING_ID}.palog.jsonl"))).expect("the log");
+    assert_eq!(logs[0]["events"], events.lines().count());
+}
+
+#[test]
+fn import_never_overwrites() {
+    let bench = Bench::new();
+    let path = format!("logs/{PENDING_ID}.palog.jsonl");
+    bench.file(&path, "mine");
+    let run = bench.run(&["import", &fixture(PENDING), "-o", "logs"]);
+    assert_eq!(run.code, 1);
+    assert!(run.err.contains(&path) && run.err.contains("never overwritten"), "{}", run.err);
+    assert_eq!(fs::read_to_string(bench.path(&path)).expect("it is there"), "mine");
+    assert_eq!(fs::read_dir(bench.path("logs")).expect("a directory").count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn import_to_standard_output_reports_on_standard_error() {
+    let bench = Bench::new();
+    let run = bench.run(&["import", &fixture(PENDING), "--format", "json"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.starts_with(r#"{"palog":1,"#));
+    let report: serde_json::Value = serde_json::from_str(&run.err).expect("the report");
+    assert_eq!(report["logs"][0].get("path"), None);
+    let piped = bench.pipe(&["show", "-"], run.out.as_bytes());
+    assert_eq!(piped.code, 0);
+    assert!(piped.out.contains("Make the file please."), "{}", piped.out);
+    let human = bench.run(&["import", &fixture(PENDING), "-o", "out.palog.jsonl"]);
+    snapshot!("import", neutral(&bench, &human.all()));
+}
+
+#[test]
+fn import_of_a_file_names_what_lies_beside_it() {
+    let bench = Bench::new();
+    let file = fixture(&format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"));
+    let run = bench.run(&["import", &file, "-o", "out/"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let help = run.err.lines().find(|l| l.starts_with("help: this file alone was read")).unwrap_or_else(|| panic!("{}", run.err));
+    assert!(help.contains("snap-after-kill/sessions"), "{help}");
+}
+
+#[test]
+fn import_from_standard_input() {
+    let bench = Bench::new();
+    let file = fixture(&format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"));
+    let bytes = fs::read(file).expect("the fixture");
+    let run = bench.pipe(&["import", "-", "-o", "out/", "--format", "json"], &bytes);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_eq!(run.json()["logs"][0]["session"], PENDING_ID);
+    assert_eq!(bench.pipe(&["recover", "-", "--format", "json"], &bytes).json()["verdict"], "needs_reconcile");
+    // What is a log already is told so.
+    let log = fs::read(bench.path(&format!("out/{PENDING_ID}.palog.jsonl"))).expect("the log");
+    let again = bench.pipe(&["import", "-", "-o", "out/"], &log);
+    assert_eq!(again.code, 2);
+    assert!(again.err.contains("is a log of palog already"), "{}", again.err);
+}
+
+#[test]
+fn several_sessions_need_a_directory_or_a_choice() {
+    let bench = Bench::new();
+    let one = fs::read_to_string(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"))).expect("the fixture");
+    let other = "ba832ebf-0000-4000-8000-000000000000";
+    bench.file(&format!("c/projects/p/{PENDING_ID}.jsonl"), &one);
+    bench.file(&format!("c/projects/p/{other}.jsonl"), one.replace(PENDING_ID, other));
+    for args in [&["import", "c"][..], &["import", "c", "-o", "x.palog.jsonl"], &["show", "c"], &["recover", "c"], &["show", "c", "--session", "ba832ebf"]] {
+        let run = bench.run(args);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{args:?}: {}", run.err);
+        assert!(run.err.contains(PENDING_ID) && run.err.contains(other), "{args:?}: {}", run.err);
+    }
+    let run = bench.run(&["import", "c", "-o", "logs", "--format", "json"]);
+    assert_eq!(run.json()["logs"].as_array().expect("logs").len(), 2, "{}", run.err);
+    for subject in ["c", "logs"] {
+        let chosen = bench.run(&["show", subject, "--session", "ba832ebf-0", "--format", "json"]);
+        assert_eq!(chosen.json()["session"], other, "{subject}");
+        assert_eq!(bench.run(&["show", subject, "--session", "ffff"]).code, 4);
+    }
+    assert_eq!(bench.run(&["import", "c", "--session", "ffff", "-o", "more"]).code, 4);
+    assert!(!bench.path("more").exists());
+}
+
+#[test]
+fn a_session_that_fails_does_not_stop_the_others() {
+    let bench = Bench::new();
+    let one = fs::read(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"))).expect("the fixture");
+    bench.file(&format!("c/projects/p/{PENDING_ID}.jsonl"), &one);
+    bench.file("c/projects/p/notes.jsonl", "{\"shopping\":[\"milk\"]}\n");
+    let run = bench.run(&["import", "c", "-o", "logs", "--format", "json"]);
+    assert_eq!(run.code, 1, "{}", run.err);
+    let report = run.json();
+    assert_eq!(report["logs"].as_array().expect("logs").len(), 1);
+    let finding = &report["diagnostics"].as_array().expect("findings").iter().find(|d| d["code"] == "session.nothing_recognised").expect("told")["at"][0];
+    assert_eq!(finding["input"], "projects/p/notes.jsonl");
+    assert_eq!(bench.run(&["import", "c/projects/p/notes.jsonl"]).code, 3);
+    bench.file("nothing/readme.txt", "");
+    assert_eq!(bench.run(&["import", "nothing", "-o", "logs2"]).code, 4);
+}
+
+#[test]
+fn a_subagent_is_addressed_by_its_id() {
+    let bench = Bench::new();
+    let config = fixture("claude-code/subagent/config");
+    let run = bench.run(&["import", &config, "-o", "logs", "--format", "json"]);
+    let report = run.json();
+    let agent = report["logs"].as_array().expect("logs").iter().find(|l| l.get("parent").is_some()).expect("a subagent").clone();
+    let id = agent["session"].as_str().expect("its id");
+    for subject in [config.as_str(), "logs"] {
+        let shown = bench.run(&["show", subject, "--session", &id[..6], "--format", "json"]);
+        assert_eq!(shown.json()["session"], id, "{subject}: {}", shown.err);
+    }
+    let alone = bench.run(&["import", &config, "--session", id, "-o", "alone", "--format", "json"]);
+    assert_eq!(alone.json()["logs"].as_array().expect("logs").len(), 1);
+    assert_eq!(fs::read_dir(bench.path("alone")).expect("a directory").filter(|e| e.as_ref().expect("an entry").path().extension().is_some_and(|x| x == "jsonl")).count(), 1);
+}
