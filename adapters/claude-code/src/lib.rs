@@ -7,10 +7,23 @@
 //! It reads files only. It does not start, ask or change the client, and opens nothing for writing but what the
 //! [`Target`] gives it.
 
+mod calls;
+mod children;
+mod conversation;
+mod forks;
+mod framing;
+mod graph;
+mod ids;
+mod import;
 mod output;
 mod paths;
+mod queue;
+mod record;
 mod report;
+mod sidecars;
+mod tools;
 
+pub use import::import;
 pub use output::{Directory, LogName, Output, Stream, Target};
 pub use paths::{Discovery, Session, discover, recognises, session_from_stdin};
 pub use report::{ImportError, InputReport, LogReport, Report};
@@ -33,14 +46,4 @@ impl Default for Options {
     fn default() -> Self {
         Options { sources: true }
     }
-}
-
-/// Imports one session with its subagents.
-///
-/// # Errors
-/// When a file cannot be read, the target refuses, or nothing in the transcript is known. The target is aborted then.
-pub fn import(session: &Session, target: &mut dyn Target, options: &Options) -> Result<Report, ImportError> {
-    let _ = (session, options);
-    target.abort();
-    Err(ImportError::NothingRecognised { input: session.locator.clone(), lines: 0 })
 }

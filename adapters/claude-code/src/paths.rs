@@ -1,11 +1,12 @@
 //! Finds the sessions below a path, and what belongs to each (vendor layout: `spec/sources/claude-code.md`, "Files").
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// How much of a file is looked at to tell what it is, in bytes.
-const HEAD: usize = 1 << 20;
+const HEAD: usize = 256 << 10;
 
 /// What lies beside a transcript and belongs to its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +51,7 @@ pub struct Session {
     pub(crate) locator: String,
     /// What belongs to it, in the order of source names.
     pub(crate) sidecars: Vec<Sidecar>,
-    /// Transcripts of the same project, for forks.
+    /// Transcripts of the same project that begin with the same record: forks of one another.
     pub(crate) siblings: Vec<PathBuf>,
 }
 
@@ -158,13 +159,18 @@ fn discover_file(path: &Path) -> io::Result<Discovery> {
 /// All transcripts directly in `project`. `base` is what was imported; `root` the configuration directory, if that is it.
 fn discover_project(project: &Path, base: &Path, root: Option<&Path>, found: &mut Discovery) -> io::Result<()> {
     let mut transcripts: Vec<PathBuf> = entries(project)?.into_iter().filter(|p| is_transcript(p)).collect();
+    let mut heads = HashMap::new();
     transcripts.retain(|path| {
-        let known = head(path).is_ok_and(|h| recognises(&h) || h.iter().all(u8::is_ascii_whitespace));
-        if !known {
+        let head = head(path).unwrap_or_default();
+        let known = recognises(&head) || head.iter().all(u8::is_ascii_whitespace);
+        if known {
+            heads.insert(path.clone(), first_id(&head));
+        } else {
             found.unrecognised.push(path.clone());
         }
         known
     });
+    let beginnings: BTreeMap<&Path, Option<String>> = heads.iter().map(|(p, id)| (p.as_path(), id.clone())).collect();
     for path in &transcripts {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut sidecars = Vec::new();
@@ -203,10 +209,23 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Path>, found: &mu
             transcript: Some(path.clone()),
             locator: relative(path, base),
             sidecars,
-            siblings: transcripts.iter().filter(|p| *p != path).cloned().collect(),
+            siblings: beginnings
+                .iter()
+                .filter(|(other, begins)| *other != path && begins.is_some() && *begins == &beginnings[path.as_path()])
+                .map(|(other, _)| other.to_path_buf())
+                .collect(),
         });
     }
     Ok(())
+}
+
+/// The id of the first record in the tree, as far as the first bytes of a file show it.
+fn first_id(head: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Line {
+        uuid: String,
+    }
+    head.split(|b| *b == b'\n').find_map(|line| serde_json::from_slice::<Line>(line).ok()).map(|l| l.uuid)
 }
 
 /// The session id that a status file names.

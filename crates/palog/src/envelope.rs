@@ -142,6 +142,8 @@ words! {
         Exact = "exact",
         /// Changed in form, and reversible.
         Normalized = "normalized",
+        /// Something of the record is lost in the event.
+        Degraded = "degraded",
         /// The importer concluded it from the record; the record does not say it in so many words.
         Synthesized = "synthesized",
         /// Carried without being understood.

@@ -53,12 +53,20 @@ pub struct Lines<R> {
     offset: u64,
     number: u64,
     eof: bool,
+    limit: usize,
 }
 
 impl<R: Read> Lines<R> {
-    /// Starts at the first byte of `input`.
+    /// Starts at the first byte of `input`; lines longer than [`LINE_HARD_LIMIT`] are passed over.
     pub fn new(input: R) -> Self {
-        Lines { input, buffer: Vec::new(), start: 0, end: 0, offset: 0, number: 0, eof: false }
+        Lines { input, buffer: Vec::new(), start: 0, end: 0, offset: 0, number: 0, eof: false, limit: LINE_HARD_LIMIT }
+    }
+
+    /// Takes lines of any length, as sources have them; the buffer grows to the longest one.
+    #[must_use]
+    pub fn of_any_length(mut self) -> Self {
+        self.limit = usize::MAX;
+        self
     }
 
     /// The next line, or what stands in its place.
@@ -71,7 +79,7 @@ impl<R: Read> Lines<R> {
             let pending = &self.buffer[self.start..self.end];
             if let Some(at) = memchr::memchr(b'\n', &pending[searched..]) {
                 let len = searched + at;
-                return Ok(if len > LINE_HARD_LIMIT { self.skip(len) } else { Next::Line(self.take(len, 1)) });
+                return Ok(if len > self.limit { self.skip(len) } else { Next::Line(self.take(len, 1)) });
             }
             searched = pending.len();
             if self.eof {
@@ -80,7 +88,7 @@ impl<R: Read> Lines<R> {
                     len => Next::TornTail(self.take(len, 0)),
                 });
             }
-            if searched > LINE_HARD_LIMIT {
+            if searched > self.limit {
                 return self.skip_unbuffered();
             }
             self.fill()?;
@@ -127,8 +135,9 @@ impl<R: Read> Lines<R> {
             self.end -= self.start;
             self.start = 0;
         }
-        if self.buffer.len() < self.end + CHUNK {
-            self.buffer.resize(self.end + CHUNK, 0);
+        if self.buffer.len() - self.end < CHUNK / 2 {
+            let more = CHUNK.max(self.buffer.len() / 2);
+            self.buffer.resize(self.end + more, 0);
         }
         loop {
             match self.input.read(&mut self.buffer[self.end..]) {

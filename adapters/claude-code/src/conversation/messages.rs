@@ -1,0 +1,377 @@
+//! Messages: what the user, the model and the client said.
+
+use super::*;
+
+/// What a record of the user's side is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    Prompt,
+    Notification,
+    Command,
+    CommandOutput,
+    Summary,
+    Interruption,
+    Continuation,
+    Reminder,
+    Result,
+}
+
+const INTERRUPTIONS: [&str; 2] = ["[Request interrupted by user]", "[Request interrupted by user for tool use]"];
+const CONTINUATION: &str = "Continue from where you left off.";
+const NO_RESPONSE: &str = "No response requested.";
+const COMMANDS: [&str; 4] = ["<command-name>", "<command-message>", "<bash-input>", "<local-command-caveat>"];
+const OUTPUTS: [&str; 4] = ["<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>"];
+
+/// The text of content that is one text.
+fn only_text<'r>(content: &'r Content<'_>) -> Option<std::borrow::Cow<'r, str>> {
+    match content {
+        Content::Text(raw) => raw.text(),
+        Content::Blocks(blocks) => match &blocks[..] {
+            [one] if one.members.r#type == *"text" => one.members.text.as_ref()?.text(),
+            _ => None,
+        },
+    }
+}
+
+fn said(record: &Record<'_>, content: &Content<'_>) -> Said {
+    if let Content::Blocks(blocks) = content
+        && blocks.iter().any(|b| b.members.r#type == *"tool_result")
+    {
+        return Said::Result;
+    }
+    if record.is_compact_summary {
+        return Said::Summary;
+    }
+    if record.is_notification() {
+        return Said::Notification;
+    }
+    let typed = record.prompt_source.is_some();
+    let Some(text) = only_text(content).filter(|_| !typed) else { return Said::Prompt };
+    let text = text.trim_start();
+    if matches!(content, Content::Blocks(_)) && INTERRUPTIONS.contains(&text) {
+        return Said::Interruption;
+    }
+    if OUTPUTS.iter().any(|o| text.starts_with(o)) {
+        return Said::CommandOutput;
+    }
+    if COMMANDS.iter().any(|c| text.starts_with(c)) {
+        return Said::Command;
+    }
+    if record.is_meta {
+        return if text == CONTINUATION { Said::Continuation } else { Said::Reminder };
+    }
+    Said::Prompt
+}
+
+/// The hash by which queued texts and messages are compared; content of several parts has none.
+pub(crate) fn text_hash(content: &Content<'_>) -> Option<u64> {
+    only_text(content).map(|text| crate::calls::prompt_hash(&text))
+}
+
+/// A message with one part list and nothing else said of it.
+fn plain<'m>(role: Role, parts: Vec<Part<'m>>, purpose: Option<&'static str>) -> MessageAdded<'m> {
+    MessageAdded { role, parts, response: None, partial: None, purpose: purpose.map(Str::from), in_context: None }
+}
+
+impl Conversation {
+    pub(super) fn user(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
+        let Some((_, content)) = message(here.record) else { return Ok(()) };
+        let said = said(here.record, content);
+        let class = match said {
+            Said::Prompt => Class::Prompt,
+            Said::Result => Class::Result,
+            Said::Notification
+            | Said::Command
+            | Said::CommandOutput
+            | Said::Summary
+            | Said::Interruption
+            | Said::Continuation
+            | Said::Reminder => Class::Client,
+        };
+        let parent = self.link(here, class, digest);
+        if said == Said::Result {
+            return self.results(here, content, parent);
+        }
+        let (purpose, actor) = match said {
+            Said::Prompt if self.is_agent => ("prompt", ActorKind::Agent),
+            Said::Prompt | Said::Result => ("prompt", ActorKind::User),
+            Said::Notification => ("notification", ActorKind::Harness),
+            Said::Command => ("command", ActorKind::Harness),
+            Said::CommandOutput => ("command_output", ActorKind::Harness),
+            Said::Summary => ("summary", ActorKind::Harness),
+            Said::Interruption => ("interruption", ActorKind::Harness),
+            Said::Continuation => ("continuation", ActorKind::Harness),
+            Said::Reminder => ("reminder", ActorKind::Harness),
+        };
+        let parts = self.parts(here, content)?;
+        let added = plain(Role::User, parts, Some(purpose));
+        let id = self.emit(here, actor, parent, added)?;
+        if matches!(said, Said::Prompt | Said::Notification) {
+            let turn = TurnStarted { turn: here.record.prompt_id.clone(), message: Some(id.hex().into()) };
+            self.emit(here, actor, None, turn)?;
+            self.delivered(here, content, Operation::Dequeue, id)?;
+        }
+        match said {
+            Said::Notification => self.notification(here, content)?,
+            Said::Interruption => {
+                let ended = TurnEnded { turn: None, how: TurnEnd::Interrupted, reason: None };
+                self.emit(here, ActorKind::User, None, ended)?;
+            }
+            Said::Prompt => self.permission_mode(here, false)?,
+            Said::Command | Said::CommandOutput | Said::Summary | Said::Continuation | Said::Reminder | Said::Result => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the queued input that a message holds.
+    pub(super) fn delivered(&mut self, here: &mut Here<'_>, content: &Content<'_>, how: Operation, id: EventId) -> Written {
+        let Some(input) = text_hash(content).and_then(|hash| self.queue.deliver(hash, how)) else { return Ok(()) };
+        let ended = InputEnded { input: input.hex().into(), outcome: InputOutcome::Taken, message: Some(id.hex().into()) };
+        self.emit(here, ActorKind::Harness, None, ended).map(drop)
+    }
+
+    /// A background task ended, by the client's mark.
+    pub(super) fn notification(&mut self, here: &mut Here<'_>, content: &Content<'_>) -> Written {
+        let Some(text) = only_text(content) else { return Ok(()) };
+        let member = |name: &str| {
+            let (_, rest) = text.split_once(&format!("<{name}>"))?;
+            Some(rest.split_once(&format!("</{name}>"))?.0.trim().to_owned())
+        };
+        let (Some(call), Some(status)) = (member("tool-use-id"), member("status")) else { return Ok(()) };
+        let (Some((outcome, applied)), Some((_, action))) = (tools::notification(&status), self.calls.get_mut(&call)) else {
+            return Ok(());
+        };
+        let ended =
+            ActionEnded { action: action.into(), attempt: None, outcome, applied, output: None, receipt: None, error: None };
+        self.emit(here, ActorKind::Harness, None, ended).map(drop)
+    }
+
+    pub(super) fn local_command(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
+        let parent = self.link(here, Class::Client, digest);
+        let Some(content) = here.record.content.clone() else { return Ok(()) };
+        let output = content.text().is_some_and(|t| OUTPUTS.iter().any(|o| t.trim_start().starts_with(o)));
+        let purpose = if output { "command_output" } else { "command" };
+        let added = plain(Role::User, vec![Part::Text { text: content.into() }], Some(purpose));
+        self.emit(here, ActorKind::Harness, parent, added).map(drop)
+    }
+
+    pub(super) fn assistant(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
+        let Some((message, content)) = message(here.record) else { return Ok(()) };
+        if here.record.is_api_error_message {
+            return self.api_error(here, content, digest);
+        }
+        if message.model.as_deref() == Some("<synthetic>") {
+            return self.synthetic(here, content, digest);
+        }
+        let response = message.id.as_deref().or(here.record.uuid.as_deref()).unwrap_or_default().to_owned();
+        let count = self.responses.len() as u32;
+        let known = self.responses.get(&response).map(|r| r.number);
+        let number = known.unwrap_or(count);
+        if known.is_none() {
+            self.calls.response(number);
+            for input in self.queue.answered() {
+                let ended = InputEnded { input: input.hex().into(), outcome: InputOutcome::Dropped, message: None };
+                // Written behind the message: the first event of a record is what others name as parent.
+                self.withdrawn.push(ended);
+            }
+        }
+        let parent = self.link(here, Class::Response(number), digest);
+        let (parts, calls) = self.response_parts(here, content, number)?;
+        let added = MessageAdded { response: Some(response.clone().into()), ..plain(Role::Assistant, parts, None) };
+        self.emit(here, ActorKind::Model, parent, added)?;
+        for call in calls {
+            self.emit(here, ActorKind::Model, None, call)?;
+        }
+        self.response(here, message, &response, number)?;
+        for ended in std::mem::take(&mut self.withdrawn) {
+            self.emit(here, ActorKind::Harness, None, ended)?;
+        }
+        Ok(())
+    }
+
+    /// The parts of a response's record and the calls in it.
+    fn response_parts<'d>(
+        &mut self,
+        here: &Here<'_>,
+        content: &'d Content<'_>,
+        number: u32,
+    ) -> Result<(Vec<Part<'d>>, Vec<ActionProposed<'d>>), WriteError> {
+        let mut calls = Vec::new();
+        let Content::Blocks(blocks) = content else { return Ok((self.parts(here, content)?, calls)) };
+        let mut parts = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            let m = &block.members;
+            if let ("tool_use", Some(id), Some(name)) = (&*m.r#type, &m.id, &m.name) {
+                let prompt = (tools::kind(name) == Some(palog::events::ActionKind::Spawn))
+                    .then(|| spawn_prompt(m.input.as_ref()))
+                    .map(|p| crate::calls::prompt_hash(&p.unwrap_or_default()));
+                let action = self.calls.propose(id, name, number, &self.place(here.span), prompt);
+                let (args, digest) = match &m.input {
+                    Some(input) => (Value::Inline(input.borrowed()), args_digest(input)),
+                    None => (missing(), palog::blob::digest(b"")),
+                };
+                parts.push(Part::Action { action: action.clone().into() });
+                calls.push(ActionProposed {
+                    action: action.into(),
+                    name: name.clone(),
+                    args,
+                    args_digest: digest.into(),
+                    kind: tools::kind(name),
+                    effect: tools::effect(name).map(|c| Effect { class: Some(c), idempotency_key: None, target: None }),
+                    compensates: None,
+                });
+            } else {
+                parts.push(self.part(here, block)?);
+            }
+        }
+        Ok((parts, calls))
+    }
+
+    /// Writes what is known of a response if it is new or changed.
+    fn response(&mut self, here: &mut Here<'_>, message: &Message<'_>, response: &str, number: u32) -> Written {
+        let mut hash = DefaultHasher::new();
+        message.usage.as_ref().map(Raw::get).hash(&mut hash);
+        message.stop_reason.as_deref().hash(&mut hash);
+        let facts = hash.finish();
+        let place = self.place(here.span);
+        let before = self.responses.insert(response.to_owned(), Response { number, written: facts });
+        if self.superseded.0 != response {
+            self.superseded = (response.to_owned(), Vec::new());
+        }
+        match before {
+            Some(before) if before.written == facts => {
+                self.superseded.1.push(place);
+                return Ok(());
+            }
+            Some(_) => {
+                for place in std::mem::take(&mut self.superseded.1) {
+                    self.info(Code::UsageSuperseded, place);
+                }
+            }
+            None => {}
+        }
+        self.superseded.1.push(place);
+        let usage = message.usage.as_ref().and_then(|raw| {
+            let usage: crate::record::Usage = serde_json::from_str(raw.get()).ok()?;
+            Some(Usage {
+                input: usage.input_tokens,
+                output: usage.output_tokens,
+                cache_read: usage.cache_read_input_tokens,
+                cache_write: usage.cache_creation_input_tokens,
+                reasoning: None,
+            })
+        });
+        let data = ModelResponse {
+            response: response.to_owned().into(),
+            model: message.model.clone(),
+            request: here.record.request_id.clone(),
+            usage,
+            cost: None,
+            stop: message.stop_reason.clone(),
+            error: None,
+        };
+        self.emit(here, ActorKind::Model, None, data).map(drop)
+    }
+
+    /// An error that the client shows in place of an answer; the model never sees it.
+    fn api_error(&mut self, here: &mut Here<'_>, content: &Content<'_>, digest: u64) -> Written {
+        let parent = self.link(here, Class::Client, digest);
+        let parts = self.parts(here, content)?;
+        let added = MessageAdded { in_context: Some(false), ..plain(Role::Assistant, parts, Some("error")) };
+        self.emit(here, ActorKind::Harness, parent, added)?;
+        let reason = here.record.error.as_ref().and_then(Raw::text).map(|t| t.into_owned().into());
+        let ended = TurnEnded { turn: None, how: TurnEnd::Error, reason };
+        self.emit(here, ActorKind::Harness, None, ended).map(drop)
+    }
+
+    /// A record that the client made in the model's name: what was left of a cut stream, or a stand-in for an answer.
+    fn synthetic(&mut self, here: &mut Here<'_>, content: &Content<'_>, digest: u64) -> Written {
+        let parent = self.link(here, Class::Client, digest);
+        let stand_in = only_text(content).is_some_and(|t| t == NO_RESPONSE);
+        let parts = self.parts(here, content)?;
+        let (actor, purpose) = if stand_in { (ActorKind::Harness, Some("continuation")) } else { (ActorKind::Model, None) };
+        let added = MessageAdded { partial: Some(true), ..plain(Role::Assistant, parts, purpose) };
+        self.emit(here, actor, parent, added).map(drop)
+    }
+
+    /// The parts of content that is no response of the model.
+    pub(super) fn parts<'d>(&mut self, here: &Here<'_>, content: &'d Content<'_>) -> Result<Vec<Part<'d>>, WriteError> {
+        match content {
+            Content::Text(raw) if raw.is_string() => Ok(vec![Part::Text { text: Value::Inline(raw.borrowed()) }]),
+            Content::Text(raw) => Ok(vec![Part::Opaque(anthropic(None, raw.borrowed()))]),
+            Content::Blocks(blocks) => blocks.iter().map(|b| self.part(here, b)).collect(),
+        }
+    }
+
+    /// One block as a part.
+    pub(super) fn part<'d>(&mut self, here: &Here<'_>, block: &'d Block<'_>) -> Result<Part<'d>, WriteError> {
+        let m = &block.members;
+        Ok(match &*m.r#type {
+            "text" if let Some(text) = &m.text => Part::Text { text: Value::Inline(text.borrowed()) },
+            "thinking" if let Some(thinking) = &m.thinking => Part::Reasoning {
+                text: Some(Value::Inline(thinking.borrowed())),
+                opaque: m.signature.as_ref().map(|s| anthropic(Some("signature"), s.borrowed())),
+            },
+            "redacted_thinking" if let Some(data) = &m.data => {
+                Part::Reasoning { text: None, opaque: Some(anthropic(Some("redacted_thinking"), data.borrowed())) }
+            }
+            "image" if let Some(source) = &m.source => match (&*source.r#type.clone().unwrap_or_default(), &source.media_type, &source.data) {
+                ("base64", Some(media), Some(data)) => {
+                    Part::Image { media: media.clone(), data: self.picture(here, data, media)? }
+                }
+                _ => Part::Opaque(anthropic(Some("image"), block.raw.borrowed())),
+            },
+            other => {
+                if !OPAQUE_BLOCKS.contains(&other) {
+                    let known = ["text", "thinking", "redacted_thinking", "image", "tool_use", "tool_result"].contains(&other);
+                    let code = if known { Code::UnexpectedShape } else { Code::UnknownBlock };
+                    let place = Place { kind: Some(other.to_owned()), ..self.place(here.span) };
+                    self.warn(code, place);
+                }
+                Part::Opaque(anthropic(Some(other), block.raw.borrowed()))
+            }
+        })
+    }
+
+    /// A picture: a blob of its bytes where the target has blobs and the base64 can be made again from them.
+    pub(super) fn picture<'d>(&mut self, here: &Here<'_>, data: &'d Raw<'_>, media: &str) -> Result<Value<'d>, WriteError> {
+        let token = data.get().trim_matches('"');
+        let Some(bytes) = BASE64.decode(token).ok().filter(|_| data.is_string()) else {
+            return Ok(Value::Inline(data.borrowed()));
+        };
+        if !self.blobs.insert(palog::blob::digest(&bytes)) {
+            let offset = (token.as_ptr() as usize).checked_sub(here.text.as_ptr() as usize);
+            let mut place = self.place(here.span);
+            if let Some(offset) = offset.filter(|o| here.exact && o + token.len() <= here.text.len()) {
+                place.offset = Some(here.span.at + offset as u64);
+                place.length = Some(token.len() as u64);
+            }
+            self.info(Code::DuplicateBlob, place);
+        }
+        Ok(match self.writer.blob(&bytes, media, None)? {
+            Some(blob) => Value::Blob(blob),
+            None => Value::Inline(data.borrowed()),
+        })
+    }
+}
+
+/// The prompt that a call gives to a subagent.
+fn spawn_prompt(input: Option<&Raw<'_>>) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(bound(deserialize = "'de: 'a"))]
+    struct Input<'a> {
+        prompt: Option<Raw<'a>>,
+    }
+    let input: Input<'_> = serde_json::from_str(input?.get()).ok()?;
+    Some(input.prompt?.text()?.into_owned())
+}
+
+/// Content that only the provider understands.
+fn anthropic<'r>(kind: Option<&'r str>, value: Raw<'r>) -> Opaque<'r> {
+    Opaque { provider: "anthropic".into(), kind: kind.map(Str::from), value: value.into() }
+}
+
+/// A value that the source does not hold.
+pub(super) fn missing() -> Value<'static> {
+    Value::Omitted(Omitted { omitted: Omission { reason: OmittedReason::Unavailable, bytes: None } })
+}

@@ -1,0 +1,664 @@
+//! Turns the records of one transcript, one after the other, into the events of one log.
+//!
+//! A record is mapped when it comes, without a look at what follows: so a transcript that grew gives the old log as a
+//! prefix. Where a later record can overturn a conclusion, the conclusion waits for it.
+
+mod context;
+mod messages;
+mod results;
+
+pub(crate) use messages::text_hash;
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use palog::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
+use palog::envelope::{ActorKind, Copy, CopyHow, Draft, Src, SrcHow, Time};
+use palog::events::{
+    ActionEnded, ActionProposed, ApprovalEnded, ApprovalOutcome, BranchMoved, ChildEnded, ChildKind, ChildLink,
+    ChildSpawned, CompactionTrigger, ConfigSet, ContextCompacted, Data, Effect, InputEnded, InputOutcome, InputQueued,
+    KeptRecord, MessageAdded, ModelResponse, NoteAdded, Opaque, Part, Role, TurnEnd, TurnEnded, TurnStarted,
+    Usage, WindowItem,
+};
+use palog::json::{Omission, Omitted, OmittedReason, Raw, Str, Value};
+use palog::writer::{WriteError, Writer, args_digest};
+
+use crate::calls::Calls;
+use crate::graph::{Class, Graph, Key, Parent, key};
+use crate::ids::{self, EventId, Ids, Native};
+use crate::queue::{Operation, Queue};
+use crate::record::{Block, Content, Message, Nullable, Record, ToolUseResult};
+use crate::report::InputReport;
+use crate::tools::{self, Facts, Verdict};
+
+/// Prefix of the types of kept records.
+const VENDOR: &str = "x.com.anthropic.claude-code/";
+
+/// Types that are known and kept without being mapped (`spec/sources/claude-code.md`, "Records").
+const KEPT: &[&str] = &[
+    "agent-name",
+    "atis-latch",
+    "bridge-session",
+    "file-history-delta",
+    "file-history-snapshot",
+    "frame-link",
+    "last-prompt",
+    "mode",
+    "pr-link",
+    "progress",
+    "query_update",
+    "relocated",
+    "search_results_received",
+    "worktree-state",
+];
+
+/// Subtypes of `system` that are known and kept.
+const KEPT_SYSTEM: &[&str] = &["api_error", "away_summary", "informational", "scheduled_task_fire", "stop_hook_summary"];
+
+/// Blocks of the provider that are known and carried as they stand.
+const OPAQUE_BLOCKS: &[&str] = &[
+    "code_execution_tool_result",
+    "container_upload",
+    "document",
+    "mcp_tool_result",
+    "mcp_tool_use",
+    "search_result",
+    "server_tool_use",
+    "tool_reference",
+    "web_fetch_tool_result",
+    "web_search_tool_result",
+];
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// Offset in the source, in bytes.
+    pub(crate) at: u64,
+    /// Length in bytes.
+    pub(crate) len: u64,
+    /// Physical line, from 1.
+    pub(crate) line: u64,
+}
+
+/// The session that a fork was made from, and which records it copied.
+pub(crate) struct Origin {
+    /// Native id of that session.
+    pub(crate) session: String,
+    /// The copied records.
+    pub(crate) shared: HashSet<Key>,
+}
+
+/// An error result of which the next record tells whether a person refused the call or stopped it.
+struct Undecided {
+    action: String,
+    src: Src<'static>,
+}
+
+/// What is known of a response while its records come.
+struct Response {
+    number: u32,
+    /// Hash of the token counts and the stop that were written last.
+    written: u64,
+}
+
+/// The record at hand.
+struct Here<'r> {
+    record: &'r Record<'r>,
+    /// Text of the record, where it is that of the source byte for byte.
+    text: &'r str,
+    exact: bool,
+    span: Span,
+    native: Native<'r>,
+    ordinal: u32,
+    time: Option<Time<'r>>,
+    copied: bool,
+}
+
+/// One log while it is written.
+pub(crate) struct Conversation {
+    writer: Writer<Box<dyn Write>>,
+    ids: Ids,
+    origin: Option<(Origin, Ids)>,
+    /// Native id of the session or agent.
+    session: String,
+    /// The session id that records carry.
+    carried: String,
+    is_agent: bool,
+    source: String,
+    graph: Graph,
+    pub(crate) calls: Calls,
+    responses: HashMap<String, Response>,
+    /// Places of the latest records of the latest response whose counts have not been replaced.
+    superseded: (String, Vec<Place>),
+    queue: Queue,
+    undecided: Vec<Undecided>,
+    refused: Vec<Undecided>,
+    withdrawn: Vec<InputEnded<'static>>,
+    descending: bool,
+    recognised: bool,
+    config: ConfigSet<'static>,
+    /// Records that were named and had not come: key, place.
+    unseen: Vec<(Key, Place)>,
+    /// Leaves that summaries are about.
+    summaries: Vec<(Key, Place)>,
+    /// Agents that were linked to a call.
+    pub(crate) linked: HashMap<String, Option<String>>,
+    blobs: HashSet<String>,
+    /// Sizes and references of spilled files, by their names.
+    pub(crate) spilled: HashMap<String, Value<'static>>,
+    newest: Option<Time<'static>>,
+    /// Spans of sidechain records in this transcript, by agent id, in order of appearance.
+    pub(crate) sidechains: Vec<(String, Vec<Span>)>,
+    sidechain_of: HashMap<Key, usize>,
+    /// The file that is read.
+    pub(crate) input: InputReport,
+    /// What was found.
+    pub(crate) diagnostics: Diagnostics,
+}
+
+/// What a conversation is opened with.
+pub(crate) struct Opening {
+    /// Native id of the session; of a subagent its agent id.
+    pub(crate) session: String,
+    /// The session id that the records carry.
+    pub(crate) carried: String,
+    /// Whether it is the transcript of a subagent.
+    pub(crate) is_agent: bool,
+    /// Name of the source.
+    pub(crate) source: String,
+    /// The file, for reports.
+    pub(crate) path: String,
+    /// The session that it was forked from.
+    pub(crate) origin: Option<Origin>,
+}
+
+type Written = Result<(), WriteError>;
+
+impl Conversation {
+    /// Starts with an empty log.
+    pub(crate) fn new(writer: Writer<Box<dyn Write>>, opening: Opening) -> Self {
+        let ids = Ids::new(&opening.session, &opening.source);
+        let origin = opening.origin.map(|o| {
+            let ids = Ids::new(&o.session, "transcript");
+            (o, ids)
+        });
+        Conversation {
+            writer,
+            ids,
+            origin,
+            session: opening.session,
+            carried: opening.carried,
+            is_agent: opening.is_agent,
+            source: opening.source,
+            graph: Graph::default(),
+            calls: Calls::default(),
+            responses: HashMap::new(),
+            superseded: Default::default(),
+            queue: Queue::default(),
+            undecided: Vec::new(),
+            refused: Vec::new(),
+            withdrawn: Vec::new(),
+            descending: false,
+            recognised: false,
+            config: EMPTY_CONFIG,
+            unseen: Vec::new(),
+            summaries: Vec::new(),
+            linked: HashMap::new(),
+            blobs: HashSet::new(),
+            spilled: HashMap::new(),
+            newest: None,
+            sidechains: Vec::new(),
+            sidechain_of: HashMap::new(),
+            input: InputReport { path: opening.path, format: "claude-code.jsonl".into(), ..InputReport::default() },
+            diagnostics: Diagnostics::default(),
+        }
+    }
+
+    /// Native id of the session or agent.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Writes an event that comes from no record of the transcript.
+    pub(crate) fn append(&mut self, draft: &mut Draft<'_>) -> Written {
+        self.writer.append(draft).map(drop)
+    }
+
+    /// Puts content beside the log.
+    pub(crate) fn blob(&mut self, bytes: &[u8], media: &str, name: &str) -> Result<Option<Value<'static>>, WriteError> {
+        Ok(self.writer.blob(bytes, media, Some(name))?.map(Value::Blob))
+    }
+
+    /// Ends writing.
+    pub(crate) fn finish(self) -> Result<(InputReport, Diagnostics, u64), WriteError> {
+        let events = self.writer.next_seq();
+        self.writer.finish()?;
+        Ok((self.input, self.diagnostics, events))
+    }
+
+    fn place(&self, span: Span) -> Place {
+        Place {
+            input: Some(self.input.path.clone()),
+            line: Some(span.line),
+            offset: Some(span.at),
+            length: Some(span.len),
+            ..Place::default()
+        }
+    }
+
+    /// Reports something about the bytes of the source.
+    pub(crate) fn damage(&mut self, code: Code, span: Span, why: impl Into<String>) {
+        let place = self.place(span);
+        self.diagnostics.push(Diagnostic::new(code, Severity::Warning, place).because(why));
+    }
+
+    fn warn(&mut self, code: Code, place: Place) {
+        self.diagnostics.push(Diagnostic::new(code, Severity::Warning, place));
+    }
+
+    fn info(&mut self, code: Code, place: Place) {
+        self.diagnostics.push(Diagnostic::new(code, Severity::Info, place));
+    }
+
+    /// Reports bytes that were a record once.
+    pub(crate) fn damaged_record(&mut self, code: Code, span: Span, record: Option<String>) {
+        let place = Place { record, ..self.place(span) };
+        self.warn(code, place);
+    }
+
+    /// Whether any record is one of this format.
+    pub(crate) fn recognised(&self) -> bool {
+        self.recognised
+    }
+
+    /// Keeps bytes that are no record.
+    pub(crate) fn fragment(&mut self, span: Span, bytes: &[u8], kind: &'static str) -> Written {
+        let readable = std::str::from_utf8(bytes).ok();
+        let value = match readable {
+            _ if kind == "hole" => None,
+            Some(text) => Some(Value::from(text)),
+            None => Some(Value::Inline(Raw::of(&serde_json::json!({ "base64": BASE64.encode(bytes) })))),
+        };
+        let id = self.ids.event(Native::Offset(span.at), 0).hex();
+        let note = NoteAdded {
+            source: Some(self.source.as_str().into()),
+            at: Some(span.at),
+            len: Some(span.len),
+            bytes: value,
+            ..note(kind)
+        };
+        let mut draft = Draft::new(id, ActorKind::Importer, note);
+        self.writer.append(&mut draft).map(drop)
+    }
+
+    /// Takes a JSON value that is a record by its place and has not the form of one.
+    pub(crate) fn shapeless(&mut self, text: &str, span: Span, why: String) -> Written {
+        let place = self.place(span);
+        self.diagnostics.push(Diagnostic::new(Code::UnexpectedShape, Severity::Warning, place).because(why));
+        self.count("(other)".into());
+        self.input.kept += 1;
+        let Ok(raw) = Raw::parse(text) else { return Ok(()) };
+        let id = self.ids.event(Native::Offset(span.at), 0).hex();
+        let data = Data::Kept(format!("{VENDOR}unexpected").into(), KeptRecord { record: raw.into() });
+        let mut draft = Draft::new(id, ActorKind::Importer, data).from(src(&self.source, span, Some(SrcHow::Opaque)));
+        draft.ignorable = Some(true);
+        self.writer.append(&mut draft).map(drop)
+    }
+
+    fn count(&mut self, kind: String) {
+        self.input.records += 1;
+        *self.input.by_type.entry(kind).or_default() += 1;
+    }
+
+    /// Maps one record. `exact` says that `text` is the source's own bytes.
+    pub(crate) fn record(&mut self, record: &Record<'_>, text: &str, exact: bool, span: Span) -> Written {
+        let kind = record.kind();
+        let tree = record.uuid.is_some();
+        let digest = payload_digest(record);
+        let known = record.uuid.as_deref().and_then(|uuid| self.graph.find(uuid));
+        let native = match record.uuid.as_deref() {
+            Some(uuid) if known.is_none() => Native::Uuid(uuid),
+            _ => Native::Offset(span.at),
+        };
+        let copied = match (&self.origin, record.uuid.as_deref()) {
+            (Some((origin, _)), Some(uuid)) => origin.shared.contains(&key(uuid)),
+            _ => false,
+        };
+        let time = self.time_of(record, span);
+        let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied };
+        self.count(kind.clone());
+        self.recognised |= tree || record.session_id.is_some() || record.leaf_uuid.is_some() || record.is_snapshot();
+        self.look_at_text(&here);
+        if !self.is_agent && record.is_sidechain && tree {
+            return self.sidechain(&mut here);
+        }
+        if let Some(session) = record.session_id.as_deref()
+            && session != self.carried
+        {
+            self.input.foreign += 1;
+            let place = Place { session: Some(session.into()), ..self.place(span) };
+            self.warn(Code::SessionMismatch, place);
+        }
+        if let Some(known) = known {
+            let place = Place { record: record.uuid.as_deref().map(str::to_owned), ..self.place(span) };
+            if self.graph.digest(known) == digest {
+                self.warn(Code::Replay, place);
+                return self.replayed(&mut here, known, &kind);
+            }
+            self.warn(Code::IdReused, place);
+        }
+        self.settle_refusals(&mut here)?;
+        match (&*record.r#type, record.subtype.as_deref()) {
+            ("user", _) if message(record).is_some() => self.user(&mut here, digest)?,
+            ("assistant", _) if message(record).is_some() => self.assistant(&mut here, digest)?,
+            ("system", Some("compact_boundary")) => self.compaction(&mut here, digest)?,
+            ("system", Some("microcompact_boundary")) if record.microcompact_metadata.is_some() => {
+                self.microcompaction(&mut here, digest)?;
+            }
+            ("system", Some("local_command")) if record.content.as_ref().is_some_and(Raw::is_string) => {
+                self.local_command(&mut here, digest)?;
+            }
+            ("system", Some("turn_duration")) => {
+                let parent = self.link(&mut here, Class::Through, digest);
+                let ended = TurnEnded { turn: None, how: TurnEnd::Complete, reason: None };
+                self.emit(&mut here, ActorKind::Harness, parent, ended)?;
+            }
+            ("attachment", _) => self.attachment(&mut here, &kind, digest)?,
+            ("queue-operation", _) => self.queue_operation(&mut here)?,
+            ("mode", _) if record.mode.is_some() => {
+                let set = ConfigSet { mode: record.mode.clone(), ..EMPTY_CONFIG };
+                self.emit(&mut here, ActorKind::Harness, None, set)?;
+            }
+            ("permission-mode", _) if record.permission_mode.is_some() => self.permission_mode(&mut here, true)?,
+            ("custom-title", _) if record.custom_title.is_some() => {
+                let set = ConfigSet { title: record.custom_title.clone(), ..EMPTY_CONFIG };
+                self.emit(&mut here, ActorKind::User, None, set)?;
+            }
+            ("ai-title", _) if record.ai_title.is_some() => {
+                let set = ConfigSet { title: record.ai_title.clone(), ..EMPTY_CONFIG };
+                self.emit(&mut here, ActorKind::Harness, None, set)?;
+            }
+            ("summary", _) if record.summary.is_some() => self.summary(&mut here)?,
+            ("last-prompt", _) if record.leaf_uuid.is_some() => self.leaf(&mut here, &kind)?,
+            _ => {
+                let known = KEPT.contains(&&*record.r#type)
+                    || record.r#type == *"system" && record.subtype.as_deref().is_some_and(|s| KEPT_SYSTEM.contains(&s));
+                if !known {
+                    let code = if matches!(&*record.r#type, "user" | "assistant" | "system" | "summary") {
+                        Code::UnexpectedShape
+                    } else {
+                        Code::UnknownType
+                    };
+                    let place = Place { kind: Some(kind.clone()), ..self.place(span) };
+                    self.warn(code, place);
+                }
+                self.keep(&mut here, &kind, digest)?;
+            }
+        }
+        self.write_refusals(&mut here)?;
+        if tree {
+            self.definition(&mut here)?;
+        }
+        Ok(())
+    }
+
+    /// The time of a record; reports one that has another form, or runs backwards.
+    fn time_of<'r>(&mut self, record: &'r Record<'_>, span: Span) -> Option<Time<'r>> {
+        let raw = record.timestamp.as_ref()?;
+        let time = raw.text().and_then(|t| Time::parse(t.into_owned()));
+        let Some(time) = time else {
+            let place = self.place(span);
+            self.warn(Code::BadTime, place);
+            return None;
+        };
+        if record.uuid.is_some() {
+            self.backwards(&time, span);
+        }
+        Some(time)
+    }
+
+    fn backwards(&mut self, time: &Time<'_>, span: Span) {
+        if self.newest.as_ref().is_some_and(|newest| time < newest) {
+            if self.descending {
+                return;
+            }
+            self.descending = true;
+            let place = self.place(span);
+            self.info(Code::TimeBackwards, place);
+        } else {
+            self.descending = false;
+            self.newest = Some(time.clone().into_owned());
+        }
+    }
+
+    /// Reports lone surrogates in a record.
+    fn look_at_text(&mut self, here: &Here<'_>) {
+        if memchr::memmem::find(here.text.as_bytes(), b"\\u").is_none() {
+            return;
+        }
+        for at in palog::json::lone_surrogates(here.text.as_bytes()) {
+            let span = if here.exact { Span { at: here.span.at + at as u64, len: 6, ..here.span } } else { here.span };
+            let place = self.place(span);
+            self.warn(Code::LoneSurrogate, place);
+        }
+    }
+
+    /// Appends an event of the record at hand and returns its id.
+    fn emit<'d>(
+        &mut self,
+        here: &mut Here<'_>,
+        actor: ActorKind,
+        parent: Option<String>,
+        data: impl Into<Data<'d>>,
+    ) -> Result<EventId, WriteError> {
+        let how = if here.exact { None } else { Some(SrcHow::Degraded) };
+        let src = vec![src(&self.source, here.span, how)];
+        self.emit_from(here, actor, parent, data, src)
+    }
+
+    fn emit_from<'d>(
+        &mut self,
+        here: &mut Here<'_>,
+        actor: ActorKind,
+        parent: Option<String>,
+        data: impl Into<Data<'d>>,
+        src: Vec<Src<'d>>,
+    ) -> Result<EventId, WriteError> {
+        let id = self.ids.event(here.native, here.ordinal);
+        let mut draft = Draft::new(id.hex(), actor, data);
+        draft.time = here.time.clone();
+        draft.parent = parent.map(Str::from);
+        draft.src = src;
+        if let (true, Some((origin, ids))) = (here.copied, &self.origin) {
+            draft.copy = Some(Copy {
+                log: Some(ids::log(&origin.session).into()),
+                event: Some(ids.event(here.native, here.ordinal).hex().into()),
+                how: CopyHow::Fork,
+            });
+        }
+        if matches!(draft.data, Data::Kept(..)) {
+            draft.ignorable = Some(true);
+        }
+        here.ordinal += 1;
+        self.writer.append(&mut draft)?;
+        Ok(id)
+    }
+
+    /// Enters the record into the tree and returns what its first event has to name as parent.
+    fn link(&mut self, here: &mut Here<'_>, class: Class, digest: u64) -> Option<String> {
+        let uuid = here.record.uuid.as_deref()?;
+        let parent = match &here.record.parent_uuid {
+            Nullable::Some(parent) => Some(parent.as_str()),
+            Nullable::Null | Nullable::Absent => None,
+        };
+        let event = self.ids.event(here.native, 0);
+        let placed = self.graph.place(uuid, parent, class, digest, event);
+        let place = Place { record: Some(uuid.to_owned()), ..self.place(here.span) };
+        if placed.cycle {
+            self.warn(Code::Cycle, place.clone());
+        }
+        if let (true, false, Some(parent)) = (placed.unseen, placed.cycle, parent) {
+            self.unseen.push((key(parent), Place { names: Some(parent.to_owned()), ..place }));
+        }
+        for result in placed.bypassed.into_iter().flatten() {
+            if let Some(place) = self.calls.result_place(self.graph.event(result)) {
+                self.diagnostics.push(Diagnostic::new(Code::BypassedRecord, Severity::Warning, place));
+            }
+        }
+        match placed.parent {
+            Parent::Head => None,
+            Parent::Root => Some("root".into()),
+            Parent::Record(uuid) => Some(self.ids.event(Native::Uuid(uuid), 0).hex()),
+            Parent::Event(event) => Some(event.hex()),
+        }
+    }
+
+    /// Keeps a record that maps to nothing.
+    fn keep(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
+        self.input.kept += 1;
+        let parent = self.link(here, Class::Through, digest);
+        self.keep_verbatim(here, kind, parent)
+    }
+
+    fn keep_verbatim(&mut self, here: &mut Here<'_>, kind: &str, parent: Option<String>) -> Written {
+        let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
+        let data = Data::Kept(format!("{VENDOR}{kind}").into(), KeptRecord { record: raw.into() });
+        let how = if here.exact { SrcHow::Opaque } else { SrcHow::Degraded };
+        let src = vec![src(&self.source, here.span, Some(how))];
+        self.emit_from(here, ActorKind::Harness, parent, data, src).map(drop)
+    }
+
+    /// A record that the source wrote once more.
+    fn replayed(&mut self, here: &mut Here<'_>, first: u32, kind: &str) -> Written {
+        let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
+        let id = self.ids.event(here.native, 0).hex();
+        let data = Data::Kept(format!("{VENDOR}{kind}").into(), KeptRecord { record: raw.into() });
+        let mut draft = Draft::new(id, ActorKind::Harness, data).from(src(&self.source, here.span, Some(SrcHow::Opaque)));
+        draft.time = here.time.clone();
+        draft.copy = Some(Copy { log: None, event: Some(self.graph.event(first).hex().into()), how: CopyHow::Replay });
+        draft.ignorable = Some(true);
+        self.writer.append(&mut draft).map(drop)
+    }
+
+    /// A record of a subagent inside its parent's transcript: it goes into a log of its own.
+    fn sidechain(&mut self, here: &mut Here<'_>) -> Written {
+        let Some(uuid) = here.record.uuid.as_deref() else { return Ok(()) };
+        let parent = match &here.record.parent_uuid {
+            Nullable::Some(parent) => self.sidechain_of.get(&key(parent)).copied(),
+            Nullable::Null | Nullable::Absent => None,
+        };
+        let agent = here.record.agent_id.as_deref();
+        let index = agent
+            .and_then(|id| self.sidechains.iter().position(|(known, _)| known == id))
+            .or(if agent.is_none() { parent } else { None })
+            .unwrap_or_else(|| {
+                let id = agent.map_or_else(|| format!("sidechain-{uuid}"), str::to_owned);
+                self.sidechains.push((id, Vec::new()));
+                self.sidechains.len() - 1
+            });
+        self.sidechain_of.insert(key(uuid), index);
+        self.sidechains[index].1.push(here.span);
+        let child = ids::log(&self.sidechains[index].0);
+        let about = Value::from(child.as_str());
+        let data = NoteAdded { text: Some(about), ..note("sidechain") };
+        self.emit(here, ActorKind::Importer, None, data).map(drop)
+    }
+
+    /// Members of the definition that every record of the tree carries: written when they change.
+    fn definition(&mut self, here: &mut Here<'_>) -> Written {
+        let record = here.record;
+        let changed = |new: &Option<Str<'_>>, old: &Option<Str<'static>>| {
+            new.clone().filter(|n| !n.is_empty() && old.as_deref() != Some(n.as_str())).map(Str::into_owned)
+        };
+        let set = ConfigSet {
+            client_version: changed(&record.version, &self.config.client_version),
+            directory: changed(&record.cwd, &self.config.directory),
+            branch: changed(&record.git_branch, &self.config.branch),
+            ..EMPTY_CONFIG
+        };
+        if set == EMPTY_CONFIG {
+            return Ok(());
+        }
+        let keep = |new: &Option<Str<'static>>, old: &mut Option<Str<'static>>| {
+            if new.is_some() {
+                old.clone_from(new);
+            }
+        };
+        keep(&set.client_version, &mut self.config.client_version);
+        keep(&set.directory, &mut self.config.directory);
+        keep(&set.branch, &mut self.config.branch);
+        self.emit(here, ActorKind::Harness, None, set).map(drop)
+    }
+
+    fn permission_mode(&mut self, here: &mut Here<'_>, always: bool) -> Written {
+        let mode = here.record.permission_mode.clone();
+        if !always && (mode.is_none() || mode.as_deref() == self.config.permission_mode.as_deref()) {
+            return Ok(());
+        }
+        self.config.permission_mode = mode.clone().map(Str::into_owned);
+        let set = ConfigSet { permission_mode: mode, ..EMPTY_CONFIG };
+        self.emit(here, ActorKind::Harness, None, set).map(drop)
+    }
+}
+
+/// The message of a record that has content.
+fn message<'r, 'a>(record: &'r Record<'a>) -> Option<(&'r Message<'a>, &'r Content<'a>)> {
+    let message = record.message.as_ref()?;
+    Some((message, message.content.as_ref()?))
+}
+
+/// What makes two records of one id the same: everything that was said, and nothing of where and when it was written down.
+fn payload_digest(record: &Record<'_>) -> u64 {
+    let mut hash = DefaultHasher::new();
+    (&*record.r#type, record.subtype.as_deref()).hash(&mut hash);
+    if let Some(message) = &record.message {
+        message.id.as_deref().hash(&mut hash);
+        match &message.content {
+            Some(Content::Text(raw)) => raw.get().hash(&mut hash),
+            Some(Content::Blocks(blocks)) => blocks.iter().for_each(|b| b.raw.get().hash(&mut hash)),
+            None => {}
+        }
+    }
+    record.content.as_ref().map(Raw::get).hash(&mut hash);
+    hash.finish()
+}
+
+/// A reference to a record of the source `source`.
+pub(crate) fn src<'s>(source: &str, span: Span, how: Option<SrcHow>) -> Src<'s> {
+    Src { source: source.to_owned().into(), at: Some(span.at), len: Some(span.len), table: None, key: None, how }
+}
+
+/// An empty note of a kind.
+pub(crate) fn note<'n>(kind: &'static str) -> NoteAdded<'n> {
+    NoteAdded {
+        kind: kind.into(),
+        text: None,
+        about: None,
+        source: None,
+        at: None,
+        len: None,
+        digest: None,
+        records: None,
+        terminated: None,
+        bytes: None,
+    }
+}
+
+/// A definition that sets nothing.
+pub(crate) const EMPTY_CONFIG: ConfigSet<'static> = ConfigSet {
+    model: None,
+    instructions: None,
+    tools: None,
+    skills: None,
+    permission_mode: None,
+    mode: None,
+    client_version: None,
+    directory: None,
+    branch: None,
+    title: None,
+    policy_revision: None,
+    manifest_digest: None,
+};

@@ -1,0 +1,232 @@
+//! Results: what the model was told of a call, and what became of the call (`spec/sources/claude-code.md`, "Results").
+
+use super::*;
+
+/// What a result block becomes.
+struct Told<'r> {
+    part: Part<'r>,
+    action: String,
+    verdict: Verdict,
+}
+
+/// The text by which a result begins.
+fn opening(content: Option<&Content<'_>>) -> String {
+    match content {
+        Some(Content::Text(raw)) => raw.text().unwrap_or_default().into_owned(),
+        Some(Content::Blocks(blocks)) => {
+            let first = blocks.iter().find_map(|b| b.members.text.as_ref());
+            first.and_then(Raw::text).unwrap_or_default().into_owned()
+        }
+        None => String::new(),
+    }
+}
+
+impl Conversation {
+    /// A record with results: the message, then what became of each call.
+    pub(super) fn results(&mut self, here: &mut Here<'_>, content: &Content<'_>, parent: Option<String>) -> Written {
+        let Content::Blocks(blocks) = content else { return Ok(()) };
+        let record = here.record;
+        let structured = record.tool_use_result.as_ref();
+        let structured_text = structured.and_then(Raw::text);
+        let facts: ToolUseResult<'_> = structured
+            .filter(|raw| raw.get().starts_with('{'))
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
+        let denial = record.tool_denial_kind.as_ref().and_then(Raw::text);
+        let mut parts = Vec::with_capacity(blocks.len());
+        let mut told = Vec::new();
+        for block in blocks {
+            let m = &block.members;
+            let Some(call) = m.tool_use_id.as_deref().filter(|_| m.r#type == *"tool_result") else {
+                parts.push(self.part(here, block)?);
+                continue;
+            };
+            let text = opening(m.content.as_ref());
+            let (name, action) = match self.calls.get_mut(call) {
+                Some((known, action)) => {
+                    known.told = true;
+                    (Some(known.name.to_string()), action)
+                }
+                None => {
+                    let place = Place { call: Some(call.to_owned()), ..self.place(here.span) };
+                    self.warn(Code::OrphanResult, place);
+                    (None, call.to_owned())
+                }
+            };
+            let verdict = tools::verdict(
+                name.as_deref(),
+                &text,
+                Facts {
+                    is_error: m.is_error == Some(true),
+                    background: facts.background_task_id.is_some()
+                        || matches!(facts.status.as_deref(), Some("async_launched" | "remote_launched")),
+                    interrupted: facts.interrupted == Some(true),
+                    structured: structured_text.as_deref(),
+                    denial: denial.as_deref(),
+                },
+            );
+            let content = match &m.content {
+                Some(content) => self.parts(here, content)?,
+                None => Vec::new(),
+            };
+            told.push(Told {
+                part: Part::Result {
+                    action: action.clone().into(),
+                    parts: content,
+                    is_error: m.is_error,
+                    r#final: verdict != Verdict::Background,
+                },
+                action,
+                verdict,
+            });
+        }
+        let results_only = parts.is_empty();
+        let mut all: Vec<Part<'_>> = Vec::with_capacity(told.len() + parts.len());
+        let mut outcomes = Vec::with_capacity(told.len());
+        for one in told {
+            all.push(one.part);
+            outcomes.push((one.action, one.verdict));
+        }
+        all.append(&mut parts);
+        let role = if results_only { Role::Tool } else { Role::User };
+        let added = MessageAdded { role, parts: all, response: None, partial: None, purpose: None, in_context: None };
+        let event = self.emit(here, ActorKind::Tool, parent, added)?;
+        let place = Place { record: record.uuid.as_deref().map(str::to_owned), ..self.place(here.span) };
+        self.calls.result(event, place);
+        let single = outcomes.len() == 1;
+        for (action, verdict) in outcomes {
+            self.outcome(here, action, verdict, single.then_some(&facts))?;
+        }
+        Ok(())
+    }
+
+    /// What a result says of its call.
+    fn outcome(&mut self, here: &mut Here<'_>, action: String, verdict: Verdict, facts: Option<&ToolUseResult<'_>>) -> Written {
+        let denied = |actor| (ApprovalEnded { outcome: ApprovalOutcome::Denied, ..ended_approval(action.clone()) }, actor);
+        match verdict {
+            Verdict::Ended(outcome, applied) => {
+                let output = match facts {
+                    Some(facts) => self.output(here, facts)?,
+                    None => None,
+                };
+                let ended = ActionEnded {
+                    action: action.clone().into(),
+                    attempt: None,
+                    outcome,
+                    applied,
+                    output,
+                    receipt: None,
+                    error: None,
+                };
+                self.emit(here, ActorKind::Tool, None, ended)?;
+            }
+            Verdict::DeniedByUser => {
+                let (ended, actor) = denied(ActorKind::User);
+                self.emit(here, actor, None, ended)?;
+            }
+            Verdict::DeniedByPolicy => {
+                let (ended, actor) = denied(ActorKind::Policy);
+                self.emit(here, actor, None, ended)?;
+            }
+            Verdict::RefusedOrInterrupted => {
+                let src = src(&self.source, here.span, Some(SrcHow::Synthesized));
+                self.undecided.push(Undecided { action: action.clone(), src });
+            }
+            Verdict::Background | Verdict::Open => {}
+        }
+        match facts.and_then(|f| f.agent_id.as_deref().map(|id| (id, f.status.as_deref()))) {
+            Some((agent, status)) if !self.linked.contains_key(agent) => {
+                let done = !matches!(verdict, Verdict::Background);
+                self.spawned(here, agent, &action, done.then_some(status).flatten())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A result that names the agent which the call started.
+    fn spawned(&mut self, here: &mut Here<'_>, agent: &str, action: &str, ended: Option<&str>) -> Written {
+        self.linked.insert(agent.to_owned(), Some(action.to_owned()));
+        let call = action.split('#').next().unwrap_or(action);
+        if let Some((call, _)) = self.calls.get_mut(call)
+            && let Some(spawn) = &mut call.spawn
+        {
+            spawn.linked = true;
+        }
+        let child = ids::log(agent);
+        let spawned = ChildSpawned {
+            child: child.clone().into(),
+            session: agent.to_owned().into(),
+            action: Some(action.to_owned().into()),
+            kind: ChildKind::Subagent,
+            link: ChildLink::Explicit,
+        };
+        self.emit(here, ActorKind::Harness, None, spawned)?;
+        if let Some(status) = ended {
+            let ended = ChildEnded { child: child.into(), status: Some(status.to_owned().into()), output: None };
+            self.emit(here, ActorKind::Harness, None, ended)?;
+        }
+        Ok(())
+    }
+
+    /// What a call gave back beyond what the model was told: a picture, or output that went to a file.
+    fn output<'r>(&mut self, here: &Here<'_>, facts: &'r ToolUseResult<'_>) -> Result<Option<Vec<Part<'r>>>, WriteError> {
+        if let Some(path) = facts.persisted_output_path.as_deref() {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let name = format!("tool-results/{name}");
+            let omitted = Omission { reason: OmittedReason::Unavailable, bytes: facts.persisted_output_size };
+            let data = self.spilled.get(&name).cloned().unwrap_or(Value::Omitted(Omitted { omitted }));
+            return Ok(Some(vec![Part::File { name: Some(name.into()), media: Some("text/plain".into()), data }]));
+        }
+        let Some(file) = &facts.file else { return Ok(None) };
+        let (Some(data), Some(media)) = (&file.base64, &file.r#type) else { return Ok(None) };
+        let data = self.picture(here, data, media)?;
+        Ok(Some(vec![Part::Image { media: media.clone(), data }]))
+    }
+
+    /// Concludes what the record before left open: a refusal is one only if the client's note of it follows at once.
+    pub(super) fn settle_refusals(&mut self, here: &mut Here<'_>) -> Written {
+        let record = here.record;
+        if self.undecided.is_empty() || record.uuid.is_none() {
+            return Ok(());
+        }
+        let content = record.message.as_ref().and_then(|m| m.content.as_ref());
+        let user = record.r#type == *"user";
+        if let (true, Some(Content::Blocks(blocks))) = (user, content) {
+            // Results of parallel calls come one after the other; the note follows them all.
+            if blocks.iter().any(|b| b.members.r#type == *"tool_result") {
+                return Ok(());
+            }
+            let note = matches!(&blocks[..], [b] if b.members.text.as_ref().and_then(Raw::text)
+                .is_some_and(|t| t == "[Request interrupted by user for tool use]"));
+            if note && record.prompt_source.is_none() && record.interrupted_message_id.is_none() {
+                self.refused = std::mem::take(&mut self.undecided);
+            }
+        }
+        self.undecided.clear();
+        Ok(())
+    }
+
+    /// Writes the refusals that the record at hand confirmed.
+    pub(super) fn write_refusals(&mut self, here: &mut Here<'_>) -> Written {
+        for refused in std::mem::take(&mut self.refused) {
+            let ended = ApprovalEnded { outcome: ApprovalOutcome::Denied, ..ended_approval(refused.action) };
+            let sources = vec![refused.src, src(&self.source, here.span, Some(SrcHow::Synthesized))];
+            self.emit_from(here, ActorKind::User, None, ended, sources)?;
+        }
+        Ok(())
+    }
+}
+
+/// The end of an approval for an action, not yet said how.
+fn ended_approval<'a>(action: String) -> ApprovalEnded<'a> {
+    ApprovalEnded {
+        approval: None,
+        action: Some(action.into()),
+        outcome: ApprovalOutcome::Withdrawn,
+        scope: None,
+        args: None,
+        input: None,
+        reason: None,
+        join: None,
+    }
+}

@@ -1,0 +1,182 @@
+//! Splits a line of a transcript into records, also where it is damaged (spec 01, "Source records").
+//!
+//! The order of recovery: take zero bytes off, take the line as one record, take records back to back, find a whole record
+//! behind a fragment. No byte is dropped: what is no record is a fragment or a run of zero bytes, with its place.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+/// How many places within one damaged line are tried as the beginning of a record.
+const CANDIDATES: usize = 4096;
+
+/// A piece of a damaged line, by its place within the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// A whole record.
+    Record { at: usize, len: usize },
+    /// Bytes that belong to no whole record.
+    Fragment { at: usize, len: usize },
+    /// Zero bytes.
+    Hole { at: usize, len: usize },
+}
+
+/// The text of a record and the places of bytes in it that are no UTF-8. In the text each of these runs is U+FFFD.
+pub(crate) fn text(bytes: &[u8]) -> (Cow<'_, str>, Vec<(usize, usize)>) {
+    if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
+        return (Cow::Borrowed(text), Vec::new());
+    }
+    (String::from_utf8_lossy(bytes), invalid_runs(bytes))
+}
+
+/// Runs of bytes that are no UTF-8, as offset and length.
+pub(crate) fn invalid_runs(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    let mut at = 0;
+    while let Err(error) = std::str::from_utf8(&bytes[at..]) {
+        let start = at + error.valid_up_to();
+        let len = error.error_len().unwrap_or(bytes.len() - start);
+        match runs.last_mut() {
+            Some((from, n)) if *from + *n == start => *n += len,
+            _ => runs.push((start, len)),
+        }
+        at = start + len;
+    }
+    runs
+}
+
+/// Splits a line that is not one record. `is_record` says whether the text of an object can be a record of this format: a
+/// content block, which is a whole object as well, must not pass for one.
+pub(crate) fn recover(line: &[u8], is_record: impl Fn(&str) -> bool) -> Vec<Piece> {
+    // Boundaries are looked for in text of the same length, where each byte that is no UTF-8 is a question mark.
+    let same_length: Cow<'_, str> = match std::str::from_utf8(line) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => {
+            let mut bytes = line.to_vec();
+            for (at, len) in invalid_runs(line) {
+                bytes[at..at + len].fill(b'?');
+            }
+            Cow::Owned(String::from_utf8(bytes).unwrap_or_default())
+        }
+    };
+    let line = same_length.as_ref();
+    let bytes = line.as_bytes();
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    while at < line.len() {
+        match bytes[at] {
+            0 => {
+                let len = bytes[at..].iter().take_while(|b| **b == 0).count();
+                pieces.push(Piece::Hole { at, len });
+                at += len;
+            }
+            b if b.is_ascii_whitespace() => at += 1,
+            _ => match value_at(line, at) {
+                Some(end) => {
+                    pieces.push(Piece::Record { at, len: end - at });
+                    at = end;
+                }
+                None => {
+                    let next = next_record(line, at, &is_record);
+                    pieces.push(Piece::Fragment { at, len: trimmed(&bytes[at..next]) });
+                    at = next;
+                }
+            },
+        }
+    }
+    pieces
+}
+
+/// Length of `bytes` without white space at its end.
+fn trimmed(bytes: &[u8]) -> usize {
+    bytes.trim_ascii_end().len()
+}
+
+/// The end of the JSON object or array that begins at `at`. Other values are no records when they are not a line of their own.
+fn value_at(line: &str, at: usize) -> Option<usize> {
+    let rest = &line[at..];
+    if !rest.starts_with(['{', '[']) {
+        return (at == 0 && serde_json::from_str::<&RawValue>(rest).is_ok()).then_some(line.len());
+    }
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+    match values.next() {
+        Some(Ok(_)) => Some(at + values.byte_offset()),
+        _ => None,
+    }
+}
+
+/// Where, behind the beginning of a fragment at `from`, whole records begin and go on to the end of the line, to a run of
+/// zero bytes, or to the next fragment; the end of the line if nowhere.
+fn next_record(line: &str, from: usize, is_record: impl Fn(&str) -> bool) -> usize {
+    let bytes = line.as_bytes();
+    let hole = memchr::memchr(0, &bytes[from..]).map_or(line.len(), |n| from + n);
+    for start in memchr::memmem::find_iter(&bytes[from + 1..hole], b"{\"").take(CANDIDATES).map(|n| from + 1 + n) {
+        if let Some(end) = value_at(line, start)
+            && is_record(&line[start..end])
+        {
+            return start;
+        }
+    }
+    hole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_record(text: &str) -> bool {
+        text.contains("\"uuid\"")
+    }
+
+    fn pieces(line: &[u8]) -> Vec<Piece> {
+        recover(line, is_record)
+    }
+
+    const A: &str = r#"{"uuid":"a","b":[{"type":"text"}]}"#;
+    const N: usize = A.len();
+
+    #[test]
+    fn records_back_to_back() {
+        assert_eq!(pieces(format!("{A}{A}").as_bytes()), [Piece::Record { at: 0, len: N }, Piece::Record { at: N, len: N }]);
+    }
+
+    #[test]
+    fn a_record_behind_a_fragment_is_found_and_a_block_inside_the_fragment_is_none() {
+        let stub = r#"{"uuid":"x","content":[{"type":"text"},{"ty"#;
+        let line = format!("{stub}{A}");
+        assert_eq!(
+            pieces(line.as_bytes()),
+            [Piece::Fragment { at: 0, len: stub.len() }, Piece::Record { at: stub.len(), len: N }]
+        );
+    }
+
+    #[test]
+    fn zero_bytes_are_holes_wherever_they_stand() {
+        let line = [b"\0\0\0".as_slice(), A.as_bytes(), b"\0"].concat();
+        assert_eq!(
+            pieces(&line),
+            [Piece::Hole { at: 0, len: 3 }, Piece::Record { at: 3, len: N }, Piece::Hole { at: 3 + N, len: 1 }]
+        );
+        let split = br#"{"uuid":"a","t":"x"#.len();
+        let line = [br#"{"uuid":"a","t":"x"#.as_slice(), b"\0\0", br#"y"}"#].concat();
+        assert_eq!(
+            pieces(&line),
+            [Piece::Fragment { at: 0, len: split }, Piece::Hole { at: split, len: 2 }, Piece::Fragment { at: split + 2, len: 3 }]
+        );
+    }
+
+    #[test]
+    fn no_record_at_all_is_one_fragment() {
+        assert_eq!(pieces(b"not json"), [Piece::Fragment { at: 0, len: 8 }]);
+        assert_eq!(pieces(br#"{"uuid":"a""#), [Piece::Fragment { at: 0, len: 11 }]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8_keep_their_places() {
+        let line = [b"{\"uuid\":\"a".as_slice(), b"\xe6\x87", A.as_bytes()].concat();
+        assert_eq!(pieces(&line), [Piece::Fragment { at: 0, len: 12 }, Piece::Record { at: 12, len: N }]);
+        assert_eq!(invalid_runs(&line), [(10, 2)]);
+        let (text, runs) = text(b"{\"a\":\"\xff\"}");
+        assert_eq!((text.as_ref(), runs), ("{\"a\":\"\u{fffd}\"}", vec![(6, 1)]));
+    }
+}

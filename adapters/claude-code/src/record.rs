@@ -1,0 +1,262 @@
+//! What a transcript record looks like, read by key and borrowed from its line (`spec/sources/claude-code.md`).
+//!
+//! Members that are not listed stay in the kept source. A record whose known members have another form than here is kept
+//! as it stands.
+
+use palog::json::{Raw, Str};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+
+/// One line of a transcript.
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
+pub(crate) struct Record<'a> {
+    pub(crate) r#type: Str<'a>,
+    pub(crate) subtype: Option<Str<'a>>,
+    pub(crate) uuid: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "nullable")]
+    pub(crate) parent_uuid: Nullable<Str<'a>>,
+    #[serde(default)]
+    pub(crate) is_sidechain: bool,
+    pub(crate) agent_id: Option<Str<'a>>,
+    pub(crate) session_id: Option<Str<'a>>,
+    pub(crate) timestamp: Option<Raw<'a>>,
+    pub(crate) cwd: Option<Str<'a>>,
+    pub(crate) version: Option<Str<'a>>,
+    pub(crate) git_branch: Option<Str<'a>>,
+    pub(crate) message: Option<Message<'a>>,
+    pub(crate) tool_use_result: Option<Raw<'a>>,
+    pub(crate) tool_denial_kind: Option<Raw<'a>>,
+    #[serde(default)]
+    pub(crate) is_meta: bool,
+    #[serde(default)]
+    pub(crate) is_compact_summary: bool,
+    #[serde(default)]
+    pub(crate) is_api_error_message: bool,
+    pub(crate) prompt_id: Option<Str<'a>>,
+    pub(crate) prompt_source: Option<Str<'a>>,
+    pub(crate) permission_mode: Option<Str<'a>>,
+    pub(crate) origin: Option<Origin<'a>>,
+    pub(crate) interrupted_message_id: Option<Raw<'a>>,
+    pub(crate) request_id: Option<Str<'a>>,
+    pub(crate) error: Option<Raw<'a>>,
+    pub(crate) attachment: Option<Attachment<'a>>,
+    pub(crate) content: Option<Raw<'a>>,
+    pub(crate) operation: Option<Str<'a>>,
+    pub(crate) leaf_uuid: Option<Str<'a>>,
+    pub(crate) compact_metadata: Option<CompactMetadata<'a>>,
+    pub(crate) microcompact_metadata: Option<MicrocompactMetadata<'a>>,
+    pub(crate) mode: Option<Str<'a>>,
+    pub(crate) custom_title: Option<Str<'a>>,
+    pub(crate) ai_title: Option<Str<'a>>,
+    pub(crate) summary: Option<Raw<'a>>,
+    pub(crate) data: Option<Typed<'a>>,
+}
+
+/// A member that can be absent, `null`, or there: the three mean different things.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Nullable<T> {
+    #[default]
+    Absent,
+    Null,
+    Some(T),
+}
+
+fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Nullable<T>, D::Error> {
+    Ok(Option::deserialize(d)?.map_or(Nullable::Null, Nullable::Some))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub(crate) struct Origin<'a> {
+    pub(crate) kind: Option<Str<'a>>,
+}
+
+/// An object of which only the type matters.
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub(crate) struct Typed<'a> {
+    pub(crate) r#type: Option<Str<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub(crate) struct Message<'a> {
+    pub(crate) id: Option<Str<'a>>,
+    pub(crate) model: Option<Str<'a>>,
+    pub(crate) content: Option<Content<'a>>,
+    pub(crate) stop_reason: Option<Str<'a>>,
+    pub(crate) usage: Option<Raw<'a>>,
+}
+
+/// The content of a message or of a tool result: a string or a list of blocks.
+#[derive(Debug)]
+pub(crate) enum Content<'a> {
+    Text(Raw<'a>),
+    Blocks(Vec<Block<'a>>),
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let raw = <&serde_json::value::RawValue>::deserialize(d)?;
+        if raw.get().starts_with('[') {
+            serde_json::from_str(raw.get()).map(Content::Blocks).map_err(D::Error::custom)
+        } else {
+            Ok(Content::Text(raw.into()))
+        }
+    }
+}
+
+/// A content block with its members; `raw` is the block as it stands.
+#[derive(Debug)]
+pub(crate) struct Block<'a> {
+    pub(crate) raw: Raw<'a>,
+    pub(crate) members: Members<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub(crate) struct Members<'a> {
+    pub(crate) r#type: Str<'a>,
+    pub(crate) text: Option<Raw<'a>>,
+    pub(crate) thinking: Option<Raw<'a>>,
+    pub(crate) signature: Option<Raw<'a>>,
+    pub(crate) data: Option<Raw<'a>>,
+    pub(crate) id: Option<Str<'a>>,
+    pub(crate) name: Option<Str<'a>>,
+    pub(crate) input: Option<Raw<'a>>,
+    pub(crate) tool_use_id: Option<Str<'a>>,
+    pub(crate) content: Option<Content<'a>>,
+    pub(crate) is_error: Option<bool>,
+    pub(crate) source: Option<Source<'a>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Block<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let raw = <&'de serde_json::value::RawValue>::deserialize(d)?;
+        let members = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        Ok(Block { raw: raw.into(), members })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub(crate) struct Source<'a> {
+    pub(crate) r#type: Option<Str<'a>>,
+    pub(crate) media_type: Option<Str<'a>>,
+    pub(crate) data: Option<Raw<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
+pub(crate) struct Attachment<'a> {
+    pub(crate) r#type: Option<Str<'a>>,
+    pub(crate) prompt: Option<Content<'a>>,
+    pub(crate) origin: Option<Origin<'a>>,
+    pub(crate) names: Option<Vec<Str<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
+pub(crate) struct CompactMetadata<'a> {
+    pub(crate) trigger: Option<Str<'a>>,
+    pub(crate) pre_tokens: Option<u64>,
+    pub(crate) post_tokens: Option<u64>,
+    pub(crate) preserved_messages: Option<PreservedMessages<'a>>,
+    pub(crate) preserved_segment: Option<PreservedSegment<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
+pub(crate) struct PreservedMessages<'a> {
+    pub(crate) anchor_uuid: Option<Str<'a>>,
+    pub(crate) uuids: Option<Vec<Str<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
+pub(crate) struct PreservedSegment<'a> {
+    pub(crate) head_uuid: Option<Str<'a>>,
+    pub(crate) anchor_uuid: Option<Str<'a>>,
+    pub(crate) tail_uuid: Option<Str<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
+pub(crate) struct MicrocompactMetadata<'a> {
+    pub(crate) trigger: Option<Str<'a>>,
+    pub(crate) pre_tokens: Option<u64>,
+    pub(crate) compacted_tool_ids: Option<Vec<Str<'a>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Usage {
+    pub(crate) input_tokens: Option<u64>,
+    pub(crate) output_tokens: Option<u64>,
+    pub(crate) cache_read_input_tokens: Option<u64>,
+    pub(crate) cache_creation_input_tokens: Option<u64>,
+}
+
+/// The members of `toolUseResult` that say what became of a call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
+pub(crate) struct ToolUseResult<'a> {
+    pub(crate) interrupted: Option<bool>,
+    pub(crate) background_task_id: Option<Str<'a>>,
+    pub(crate) persisted_output_path: Option<Str<'a>>,
+    pub(crate) persisted_output_size: Option<u64>,
+    pub(crate) status: Option<Str<'a>>,
+    pub(crate) agent_id: Option<Str<'a>>,
+    pub(crate) file: Option<ResultFile<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub(crate) struct ResultFile<'a> {
+    pub(crate) base64: Option<Raw<'a>>,
+    pub(crate) r#type: Option<Str<'a>>,
+}
+
+impl<'a> Record<'a> {
+    /// The type as reports name it: with the kind of system record, attachment or progress behind it.
+    pub(crate) fn kind(&self) -> String {
+        let sub = match &*self.r#type {
+            "system" => self.subtype.as_deref(),
+            "attachment" => self.attachment.as_ref().and_then(|a| a.r#type.as_deref()),
+            "progress" => self.data.as_ref().and_then(|d| d.r#type.as_deref()),
+            _ => None,
+        };
+        match sub {
+            Some(sub) => format!("{}/{sub}", self.r#type),
+            None => self.r#type.to_string(),
+        }
+    }
+
+    /// Whether it is a snapshot of the client's file history, which has neither a session nor an id of its own.
+    pub(crate) fn is_snapshot(&self) -> bool {
+        matches!(&*self.r#type, "file-history-snapshot" | "file-history-delta")
+    }
+
+    /// Whether the client marked the record as coming from a background task.
+    pub(crate) fn is_notification(&self) -> bool {
+        self.origin.as_ref().is_some_and(|o| o.kind.as_deref() == Some("task-notification"))
+    }
+}
+
+/// Whether the text of an object that was found inside a damaged line can be a record of a transcript.
+pub(crate) fn looks_like_record(text: &str) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Probe<'a> {
+        #[serde(borrow)]
+        r#type: Option<Raw<'a>>,
+        uuid: Option<serde::de::IgnoredAny>,
+        session_id: Option<serde::de::IgnoredAny>,
+        leaf_uuid: Option<serde::de::IgnoredAny>,
+        message_id: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_str::<Probe<'_>>(text).is_ok_and(|p| {
+        p.r#type.is_some_and(|t| t.is_string())
+            && (p.uuid.is_some() || p.session_id.is_some() || p.leaf_uuid.is_some() || p.message_id.is_some())
+    })
+}
