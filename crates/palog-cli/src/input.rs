@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use palog::blob::BlobStore;
-use palog::diagnostic::{Code, Diagnostics, Severity};
+use palog::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use palog::reader::Reader;
 use palog_claude_code::{self as claude_code, Discovery, ImportError, Session, Stream};
 
@@ -37,14 +37,25 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// Reads from the beginning.
-    pub(crate) fn reader(&mut self) -> Result<Reader<&File>, Failure> {
-        self.file.seek(SeekFrom::Start(0)).map_err(|e| Failure::unreadable(&self.name, &e))?;
-        Ok(Reader::new(&self.file))
+    pub(crate) fn reader(&self) -> Result<Reader<&File>, Failure> {
+        self.start().map(Reader::new)
     }
 
-    /// The file, for what reads it from its beginning.
+    /// The file, for what goes to its beginning by itself.
     pub(crate) fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The file, at its beginning.
+    pub(crate) fn start(&self) -> Result<&File, Failure> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0)).map_err(|e| Failure::unreadable(&self.name, &e))?;
+        Ok(file)
+    }
+
+    /// Where it lies, if it is a file that the user can look into.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// A failure to read it.
@@ -298,10 +309,25 @@ fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<S
     Ok(Opened { name: name.into(), blobs: None, path: None, file })
 }
 
-/// Counts of findings, if there is more than information.
+/// Counts of findings about the input, if there is more than information. What is unresolved or waits is told by the
+/// commands themselves.
 fn summary_of_trouble(report: &claude_code::Report) -> Option<String> {
-    let trouble = [Severity::Error, Severity::Void, Severity::Warning].iter().any(|s| report.diagnostics.count(*s) > 0);
-    trouble.then(|| summary(&report.diagnostics)).flatten()
+    let mut trouble = untold(&report.diagnostics);
+    trouble.retain(|d| d.severity != Severity::Info);
+    summary(&collect(trouble))
+}
+
+/// Findings without those that commands tell in their own words: calls of unknown outcome, and what waits.
+fn untold(diagnostics: &Diagnostics) -> Vec<Diagnostic> {
+    let told = |code: Code| code.as_str().starts_with("tool.") || code.as_str().starts_with("state.");
+    let groups = diagnostics.groups().iter().filter(|g| !told(g.code));
+    groups.flat_map(|g| g.first.iter().cloned()).collect()
+}
+
+fn collect(all: Vec<Diagnostic>) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    all.into_iter().for_each(|d| diagnostics.push(d));
+    diagnostics
 }
 
 /// Why an import failed, and what can be done about it.
@@ -327,7 +353,7 @@ pub(crate) fn tell_faults(terminal: &mut Terminal, log: &Opened, faults: &Diagno
     }
     terminal.flush()?;
     let style = terminal.err_style;
-    crate::render::diagnostics::render(&mut terminal.err, style, faults, &Sources::new(log.path.clone()))?;
+    crate::render::diagnostics::render(&mut terminal.err, style, &collect(untold(faults)), &Sources::new(log.path.clone()))?;
     Ok(())
 }
 

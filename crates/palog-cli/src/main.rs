@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod exit;
+mod facts;
 mod input;
 mod output;
 mod render;
@@ -56,7 +57,9 @@ fn dispatch(terminal: &mut Terminal, command: &Command) -> Result<Exit, Failure>
         Command::Import(args) => commands::import::run(terminal, args),
         Command::Show(args) => commands::show::run(terminal, args),
         Command::Context(args) => commands::context::run(terminal, args),
-        _ => Err(Failure::new(Exit::Bug, "not there yet")),
+        Command::Validate(args) => commands::validate::run(terminal, args),
+        Command::State(args) => commands::state::run(terminal, args),
+        Command::Recover(args) => commands::recover::run(terminal, args),
     }
 }
 

@@ -119,7 +119,10 @@ fn one(out: &mut dyn Write, style: Style, diagnostic: &Diagnostic, sources: &Sou
         let bar = style.cyan("|");
         writeln!(out, "{margin} {bar}")?;
         writeln!(out, "{} {bar} {}", style.cyan(&number), excerpt.text)?;
-        writeln!(out, "{margin} {bar} {}{}", " ".repeat(excerpt.from), "^".repeat(excerpt.len))?;
+        // A mark under all that is shown marks nothing.
+        if excerpt.len < excerpt.text.chars().count() - 1 {
+            writeln!(out, "{margin} {bar} {}{}", " ".repeat(excerpt.from), "^".repeat(excerpt.len))?;
+        }
     }
     if let Some(why) = &diagnostic.why {
         writeln!(out, "{margin} = {}", short(why, 300))?;
