@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use jiff::{SignedDuration, Timestamp};
-use palog::events::{ActionKind, ChildKind};
+use palog::events::{ActionKind, ChildKind, ParentMode};
 use palog::recover::{Decision, Obligation, Recovery, SubjectKind, Verdict};
 use palog::state::{Action, ActionState, Count, Doubt, State, Told};
 
@@ -165,7 +165,8 @@ impl Page<'_> {
         let kinds = [(subagents, "subagent", "subagents"), (forks, "fork", "forks")];
         let kinds: Vec<String> = kinds.into_iter().filter(|k| k.0 > 0).map(|(n, one, many)| count(n, one, many)).collect();
         if !kinds.is_empty() {
-            lines.push(format!("{}, with logs of their own", kinds.join(", ")));
+            let own = if subagents + forks == 1 { "a log of its own" } else { "logs of their own" };
+            lines.push(format!("{} with {own}", kinds.join(", ")));
         }
         let open: Vec<String> = children.iter().filter(|c| !c.ended).filter_map(|c| c.session.as_deref()).map(clean_line).collect();
         if !open.is_empty() {
@@ -196,6 +197,10 @@ impl Page<'_> {
             let when = self.facts.calls.get(&action.action).and_then(|c| c.time.as_deref());
             lines.push(self.style.yellow(&format!("{}. {call}", n + 1)));
             lines.push(format!("   called {}; {}", clock(when).trim_end(), doubt(action)));
+            if let Some(child) = self.state.children.iter().find(|c| c.action.as_ref() == Some(&action.action)) {
+                let session = child.session.as_deref().unwrap_or(&child.child);
+                lines.push(format!("   it is a subagent with a log of its own: --session {}", clean_line(session)));
+            }
             for evidence in owed.evidence.iter().take(3) {
                 lines.push(format!("   seen: {}", short(&evidence.text, WORDS)));
             }
@@ -279,12 +284,22 @@ impl Page<'_> {
             }));
         }
         let go_on = |text: &str, hint: &str| Step { text: format!("{text}{hint}"), command: resume.clone() };
+        let spawned = self.state.parent.as_ref().filter(|p| p.mode == ParentMode::Spawn);
+        let parent = spawned.map(|p| clean_line(p.session.as_deref().unwrap_or(&p.log)));
         match verdict {
             Verdict::Indeterminate => {
                 steps = vec![
                     Step::new("Run `palog validate` on the log to see all that is wrong, and look for another copy of it.".into()),
                     Step::new("Until then, take nothing in this log as done, and nothing as not done.".into()),
                 ];
+            }
+            Verdict::NeedsReconcile | Verdict::AwaitingHuman | Verdict::Ready | Verdict::Idle if parent.is_some() => {
+                let parent = parent.unwrap_or_default();
+                steps.push(Step::new(if steps.is_empty() {
+                    format!("Nothing: this is a subagent, and session {parent} tells the rest.")
+                } else {
+                    format!("This is a subagent: go on in its session, {parent}.")
+                }));
             }
             Verdict::Closed => steps.push(Step::new("Nothing.".into())),
             Verdict::Owned => steps.push(Step::new("Leave it alone until its holder is gone.".into())),
