@@ -43,12 +43,14 @@ struct Meta {
 pub(crate) struct Children<'s> {
     waiting: Vec<Child<'s>>,
     root: bool,
+    /// Files that are named like transcripts and hold none.
+    pub(crate) unrecognised: Vec<&'s Sidecar>,
 }
 
 impl<'s> Children<'s> {
     /// The subagents that have files of their own, parents before their children.
     pub(crate) fn of(sidecars: &'s [Sidecar], diagnostics: &mut Diagnostics) -> Self {
-        let mut waiting = Vec::new();
+        let (mut waiting, mut unrecognised) = (Vec::new(), Vec::new());
         for sidecar in sidecars.iter().filter(|s| s.role == Role::Agent) {
             let agent = sidecar.source.trim_start_matches("agent/").to_owned();
             let meta = sidecars.iter().find(|s| s.role == Role::AgentMeta && s.source == format!("agent/{agent}.meta"));
@@ -59,6 +61,12 @@ impl<'s> Children<'s> {
             let opened = File::open(&sidecar.path).and_then(|mut bytes| First::peek(&mut bytes).map(|first| (bytes, first)));
             let path = sidecar.path.display().to_string();
             match opened {
+                Ok((_, first)) if !first.recognised => {
+                    let place = Place { input: Some(path), ..Place::default() };
+                    let why = format!("none of its {} lines is a record; it is kept as a file", first.lines);
+                    diagnostics.push(Diagnostic::new(Code::NothingRecognised, Severity::Warning, place).because(why));
+                    unrecognised.push(sidecar);
+                }
                 Ok((bytes, first)) => waiting.push(Child {
                     agent,
                     locator: sidecar.locator.clone(),
@@ -78,7 +86,7 @@ impl<'s> Children<'s> {
             }
         }
         waiting.sort_by(|a, b| (a.depth, &a.agent).cmp(&(b.depth, &b.agent)));
-        Children { waiting, root: true }
+        Children { waiting, root: true, unrecognised }
     }
 
     /// The next subagent whose log is to be written.

@@ -57,25 +57,44 @@ fn copied(own: &[Seen], shared: &HashSet<&str>) -> bool {
     own[..first].iter().filter_map(|s| s.time.as_deref()).any(|t| Some(t) > newest)
 }
 
-/// The session that the transcript at `path` was forked from, if its file is among `siblings` and it can be told which of
-/// the two is the original.
-pub(crate) fn origin(session: &str, path: Option<&Path>, siblings: &[PathBuf]) -> Option<Fork> {
-    let own = read(path.filter(|_| !siblings.is_empty())?).ok()?;
+/// The fork that the file of `own` is of the file of `other`, if it can be told that `other` is the original.
+fn of(own: &[Seen], other: &[Seen]) -> Option<HashSet<Key>> {
     let own_ids: HashSet<&str> = own.iter().filter_map(|s| s.uuid.as_deref()).collect();
-    let mut best: Option<(usize, String, Vec<String>)> = None;
-    for sibling in siblings {
-        let name = sibling.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let Some(other) = read(sibling).ok().filter(|_| name != session) else { continue };
-        let shared: HashSet<&str> = other.iter().filter_map(|s| s.uuid.as_deref()).filter(|u| own_ids.contains(u)).collect();
-        if shared.is_empty() || !copied(&own, &shared) || copied(&other, &shared) {
-            continue;
-        }
-        if best.as_ref().is_none_or(|(n, ..)| *n < shared.len()) {
-            let in_order = own.iter().filter_map(|s| s.uuid.clone()).filter(|u| shared.contains(u.as_str())).collect();
-            best = Some((shared.len(), name, in_order));
-        }
+    let shared: HashSet<&str> = other.iter().filter_map(|s| s.uuid.as_deref()).filter(|u| own_ids.contains(u)).collect();
+    let told = !shared.is_empty() && copied(own, &shared) && !copied(other, &shared);
+    told.then(|| shared.into_iter().map(key).collect())
+}
+
+/// A session's place among the forks of its project.
+#[derive(Default)]
+pub(crate) struct Family {
+    /// The session that it was forked from.
+    pub(crate) fork: Option<Fork>,
+    /// The sessions that were forked from it.
+    pub(crate) forks: Vec<String>,
+}
+
+/// The family of the session whose transcript is at `path`, among `siblings`: transcripts that begin with the same record.
+/// Of several possible originals the one that shares most is taken.
+pub(crate) fn family(path: Option<&Path>, siblings: &[PathBuf]) -> Family {
+    let (Some(path), false) = (path, siblings.is_empty()) else { return Family::default() };
+    // A sibling that cannot be read is reported when its own session is imported.
+    let files: Vec<(&Path, Vec<Seen>)> = std::iter::once(path)
+        .chain(siblings.iter().map(PathBuf::as_path))
+        .filter_map(|p| Some((p, read(p).ok()?)))
+        .collect();
+    let name = |i: usize| files[i].0.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let original = |own: usize| -> Option<(usize, HashSet<Key>)> {
+        let candidates = (0..files.len()).filter(|other| *other != own);
+        candidates.filter_map(|other| Some((other, of(&files[own].1, &files[other].1)?))).max_by_key(|(_, s)| s.len())
+    };
+    if files.first().is_none_or(|(first, _)| *first != path) {
+        return Family::default();
     }
-    let (_, session, in_order) = best?;
-    let shared: HashSet<Key> = in_order.iter().map(|u| key(u)).collect();
-    Some(Fork { origin: Origin { session, shared }, last: in_order.last().cloned() })
+    let fork = original(0).map(|(other, shared)| {
+        let last = files[0].1.iter().filter_map(|s| s.uuid.clone()).filter(|u| shared.contains(&key(u))).next_back();
+        Fork { origin: Origin { session: name(other), shared }, last }
+    });
+    let forks = (1..files.len()).filter(|own| original(*own).is_some_and(|(other, _)| other == 0)).map(name).collect();
+    Family { fork, forks }
 }

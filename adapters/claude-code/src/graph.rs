@@ -56,6 +56,8 @@ struct Node {
     digest: u64,
     /// The first event of the record.
     event: EventId,
+    /// Whether others waited for it.
+    late: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,7 +223,7 @@ impl Graph {
                 (Up::Awaited, _) => (parent.map_or(Parent::Root, Parent::Record), target),
             }
         };
-        self.nodes.push(Node { class, up, digest, event });
+        self.nodes.push(Node { class, up, digest, event, late: waiting.is_some() });
         self.by_key.entry(own).or_insert(number);
         let mut cycle = false;
         match waiting {
@@ -249,7 +251,8 @@ impl Graph {
             self.nodes[node as usize].up = target;
         }
         let newest = (0..self.nodes.len() as u32).rev().take(4 * REACH).find(|n| {
-            self.nodes[*n as usize].class != Class::Through && self.hangs_under(*n, waiting)
+            let node = &self.nodes[*n as usize];
+            node.class != Class::Through && !node.late && self.hangs_under(*n, waiting)
         });
         if newest.is_some() {
             self.head = newest;

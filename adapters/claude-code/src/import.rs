@@ -5,10 +5,10 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use palog::blob::hex;
-use palog::diagnostic::{Code, Diagnostic, Place, Severity};
+use palog::diagnostic::{Code, Severity};
 use palog::envelope::{ActorKind, Draft, SPEC};
 use palog::events::{
-    Agent, Data, Derived, LogOpened, Parent, ParentMode, Recorded, SourceOpened, SourceOrder,
+    Agent, ChildKind, ChildLink, ChildSpawned, Data, Derived, LogOpened, Parent, ParentMode, Recorded, SourceOpened, SourceOrder,
 };
 use palog::reader::{Lines, Next};
 use palog::writer::{WriteError, Writer};
@@ -72,11 +72,19 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
         None => spooled(io::stdin().lock()).map_err(|error| ImportError::Read { path: "-".into(), error })?,
     };
     let first = First::peek(&mut bytes).map_err(|error| ImportError::Read { path: (&path).into(), error })?;
+    if !first.recognised {
+        return Err(ImportError::NothingRecognised { input: path, lines: first.lines });
+    }
     let stem = session.transcript.as_ref().and_then(|p| p.file_stem()).map(|s| s.to_string_lossy().into_owned());
     let carried = first.session.or_else(|| session.id.clone()).or(stem).unwrap_or_else(|| "unknown".into());
     let agent = first.agent.filter(|_| first.sidechain);
     let is_agent = agent.is_some();
     let id = agent.or_else(|| session.id.clone()).unwrap_or_else(|| carried.clone());
+    let mut report = Report::default();
+    let mut children = Children::of(&session.sidecars, &mut report.diagnostics);
+    let mut sidecars: Vec<&Sidecar> = session.sidecars.iter().filter(|s| s.role != Role::Agent).collect();
+    sidecars.append(&mut children.unrecognised);
+    sidecars.sort_by(|a, b| a.source.cmp(&b.source));
     let job = Job {
         source: if is_agent { format!("agent/{id}") } else { "transcript".into() },
         parent: is_agent.then(|| spawned_by(&carried, None)),
@@ -87,13 +95,11 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
         path: path.clone(),
         bytes,
         file: session.transcript.clone(),
-        sidecars: session.sidecars.iter().filter(|s| s.role != Role::Agent).collect(),
+        sidecars,
         siblings: &session.siblings,
     };
     let root = job.session.clone();
     let carried = job.carried.clone();
-    let mut report = Report::default();
-    let mut children = Children::of(&session.sidecars, &mut report.diagnostics);
     run(job, &mut children, target, options, &mut report)?;
     while let Some(child) = children.next() {
         let Child { agent, locator, path, file, meta, parent, bytes, .. } = child;
@@ -146,7 +152,8 @@ fn run<'s>(
         job.bytes = keep(place, &job.source, &mut job.bytes, job.file.as_deref())?;
     }
     let writer = Writer::new(output.log, ids::log(&job.session), output.bulk);
-    let fork = forks::origin(&job.session, job.file.as_deref(), job.siblings);
+    let family = forks::family(job.file.as_deref(), job.siblings);
+    let fork = family.fork;
     let last_shared = fork.as_ref().and_then(|f| f.last.clone());
     let parent = job.parent.clone().or_else(|| {
         let fork = fork.as_ref()?;
@@ -178,20 +185,19 @@ fn run<'s>(
         ReadError::Read(error) => ImportError::Read { path: (&job.path).into(), error },
         ReadError::Write(error) => ImportError::Write(error),
     })?;
-    if conversation.input.records == 0 || !conversation.recognised() {
-        let (input, lines) = (job.path, conversation.input.lines);
-        if job.parent.is_none() || report.logs.is_empty() {
-            return Err(ImportError::NothingRecognised { input, lines });
-        }
-        report.diagnostics.push(Diagnostic::new(
-            Code::NothingRecognised,
-            Severity::Error,
-            Place { input: Some(input), ..Place::default() },
-        ));
-    }
     conversation.conclude();
     close_source(&mut conversation, &job.session, &job.source, &end)?;
     sidecars::write(&mut conversation, &job.session, &job.sidecars, place.as_deref(), report)?;
+    for fork in family.forks {
+        let spawned = ChildSpawned {
+            child: ids::log(&fork).into(),
+            session: fork.clone().into(),
+            action: None,
+            kind: ChildKind::Fork,
+            link: ChildLink::Inferred,
+        };
+        own_event(&mut conversation, &job.session, &format!("fork/{fork}"), 0, spawned)?;
+    }
     children.adopt(&mut conversation, &mut job.bytes, &job.locator, &job.source)?;
     report.logs.push(LogReport {
         path: None,
@@ -396,6 +402,10 @@ pub(crate) struct First {
     pub(crate) prompt: Option<u64>,
     /// Length of the first record.
     pub(crate) len: u64,
+    /// A record of this format was among them; without one the file was read to its end.
+    pub(crate) recognised: bool,
+    /// Physical lines that were looked at.
+    pub(crate) lines: u64,
 }
 
 impl First {
@@ -405,8 +415,20 @@ impl First {
         let mut first = First::default();
         let mut lines = Lines::new(&mut *bytes).of_any_length();
         while let Next::Line(line) | Next::TornTail(line) = lines.next_line()? {
+            first.lines += 1;
             let (text, _) = framing::text(line.bytes.trim_ascii());
-            let Ok(record) = serde_json::from_str::<Record<'_>>(&text) else { continue };
+            let Ok(record) = serde_json::from_str::<Record<'_>>(&text) else {
+                // A record may stand on a damaged line.
+                let pieces = framing::recover(line.bytes, looks_like_record);
+                first.recognised |= pieces.iter().any(|piece| match piece {
+                    Piece::Record { at, len } => {
+                        std::str::from_utf8(&line.bytes[*at..at + len]).is_ok_and(looks_like_record)
+                    }
+                    Piece::Fragment { .. } | Piece::Hole { .. } => false,
+                });
+                continue;
+            };
+            first.recognised |= record.is_recognised();
             if first.len == 0 {
                 first.len = text.len() as u64;
             }

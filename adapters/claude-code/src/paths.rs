@@ -205,7 +205,7 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Path>, found: &mu
         }
         sidecars.sort_by(|a, b| a.source.cmp(&b.source));
         found.sessions.push(Session {
-            id: Some(stem),
+            id: is_id(&stem).then_some(stem),
             transcript: Some(path.clone()),
             locator: relative(path, base),
             sidecars,

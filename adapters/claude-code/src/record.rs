@@ -232,9 +232,11 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Whether it is a snapshot of the client's file history, which has neither a session nor an id of its own.
-    pub(crate) fn is_snapshot(&self) -> bool {
-        matches!(&*self.r#type, "file-history-snapshot" | "file-history-delta")
+    /// Whether it shows that this is a transcript: it has an id, a session or a leaf, or is a snapshot of the client's file
+    /// history, which has none of these.
+    pub(crate) fn is_recognised(&self) -> bool {
+        let snapshot = matches!(&*self.r#type, "file-history-snapshot" | "file-history-delta");
+        self.uuid.is_some() || self.session_id.is_some() || self.leaf_uuid.is_some() || snapshot
     }
 
     /// Whether the client marked the record as coming from a background task.

@@ -6,10 +6,12 @@ pub mod diagnostic;
 pub mod envelope;
 pub mod events;
 pub mod json;
+mod order;
 pub mod project;
 pub mod reader;
 pub mod recover;
 pub mod reduce;
+pub mod rules;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod state;

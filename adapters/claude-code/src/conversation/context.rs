@@ -65,8 +65,9 @@ impl Conversation {
                 let (purpose, actor) =
                     if notification { ("notification", ActorKind::Harness) } else { ("steer", ActorKind::User) };
                 let parts = self.parts(here, prompt)?;
+                // The client puts it between the messages, as one of the system.
                 let added = MessageAdded {
-                    role: Role::User,
+                    role: Role::System,
                     parts,
                     response: None,
                     partial: None,

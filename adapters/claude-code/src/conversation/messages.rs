@@ -109,16 +109,18 @@ impl Conversation {
         if matches!(said, Said::Prompt | Said::Notification) {
             let turn = TurnStarted { turn: here.record.prompt_id.clone(), message: Some(id.hex().into()) };
             self.emit(here, actor, None, turn)?;
+            if said == Said::Notification {
+                self.notification(here, content)?;
+            }
             self.delivered(here, content, Operation::Dequeue, id)?;
         }
         match said {
-            Said::Notification => self.notification(here, content)?,
             Said::Interruption => {
                 let ended = TurnEnded { turn: None, how: TurnEnd::Interrupted, reason: None };
                 self.emit(here, ActorKind::User, None, ended)?;
             }
             Said::Prompt => self.permission_mode(here, false)?,
-            Said::Command | Said::CommandOutput | Said::Summary | Said::Continuation | Said::Reminder | Said::Result => {}
+            Said::Notification | Said::Command | Said::CommandOutput | Said::Summary | Said::Continuation | Said::Reminder | Said::Result => {}
         }
         Ok(())
     }

@@ -138,7 +138,6 @@ pub(crate) struct Conversation {
     refused: Vec<Undecided>,
     withdrawn: Vec<InputEnded<'static>>,
     descending: bool,
-    recognised: bool,
     config: ConfigSet<'static>,
     /// Records that were named and had not come: key, place.
     unseen: Vec<(Key, Place)>,
@@ -202,7 +201,6 @@ impl Conversation {
             refused: Vec::new(),
             withdrawn: Vec::new(),
             descending: false,
-            recognised: false,
             config: EMPTY_CONFIG,
             unseen: Vec::new(),
             summaries: Vec::new(),
@@ -269,11 +267,6 @@ impl Conversation {
         self.warn(code, place);
     }
 
-    /// Whether any record is one of this format.
-    pub(crate) fn recognised(&self) -> bool {
-        self.recognised
-    }
-
     /// Keeps bytes that are no record.
     pub(crate) fn fragment(&mut self, span: Span, bytes: &[u8], kind: &'static str) -> Written {
         let readable = std::str::from_utf8(bytes).ok();
@@ -330,7 +323,6 @@ impl Conversation {
         let time = self.time_of(record, span);
         let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied };
         self.count(kind.clone());
-        self.recognised |= tree || record.session_id.is_some() || record.leaf_uuid.is_some() || record.is_snapshot();
         self.look_at_text(&here);
         if !self.is_agent && record.is_sidechain && tree {
             return self.sidechain(&mut here);
@@ -473,9 +465,11 @@ impl Conversation {
         draft.parent = parent.map(Str::from);
         draft.src = src;
         if let (true, Some((origin, ids))) = (here.copied, &self.origin) {
+            // What follows a record's own events depends on the log: there the numbers of the two logs differ.
+            let same_number = !matches!(draft.data, Data::ConfigSet(_) | Data::InputEnded(_));
             draft.copy = Some(Copy {
                 log: Some(ids::log(&origin.session).into()),
-                event: Some(ids.event(here.native, here.ordinal).hex().into()),
+                event: same_number.then(|| ids.event(here.native, here.ordinal).hex().into()),
                 how: CopyHow::Fork,
             });
         }

@@ -14,11 +14,6 @@ const CHARACTERS: usize = 1200;
 
 /// Prints the messages in order, and then what stands in the way of sending them.
 pub(crate) fn render(out: &mut dyn Write, style: Style, context: &Context) -> io::Result<()> {
-    for block in &context.system {
-        writeln!(out, "{}", style.bold("system"))?;
-        self::block(out, block.get())?;
-        writeln!(out)?;
-    }
     for message in &context.messages {
         writeln!(out, "{}", style.bold(message.role.word()))?;
         for block in &message.content {

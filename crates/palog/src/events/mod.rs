@@ -105,8 +105,8 @@ macro_rules! events {
 
         /// The JSON Schema of each payload, by the wire name of its type.
         #[cfg(feature = "schema")]
-        pub(crate) fn payload_schemas<'a>(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
-            vec![$(($name, generator.subschema_for::<$variant $(<$lt>)?>())),*]
+        pub(crate) fn payload_schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
+            vec![$(($name, generator.subschema_for::<$variant>())),*]
         }
     };
 }

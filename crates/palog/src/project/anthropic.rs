@@ -23,9 +23,6 @@ const CLEARED: &str = "[Old tool result content cleared]";
 pub struct Context {
     /// The messages. User messages that follow one another are one message, as the API takes them.
     pub messages: Vec<Message>,
-    /// Text blocks of system and developer messages, in order.
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>"))]
-    pub system: Vec<Raw<'static>>,
     /// Calls that stand in the messages without a result.
     pub unresolved: Vec<Unresolved>,
     /// What the model saw and the messages lack.
@@ -41,7 +38,8 @@ pub struct Context {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
-    /// `user` or `assistant`.
+    /// `user` or `assistant`; `system` for what the client or the developer put between them.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["user", "assistant"])))]
     pub role: Role,
     /// Its blocks.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>"))]
@@ -174,7 +172,6 @@ struct Writer<'b> {
     content: Content<'b>,
     entries: Vec<Entry>,
     responses: HashMap<String, usize>,
-    system: Vec<Raw<'static>>,
     omitted: Vec<LeftOut>,
     path: Path,
 }
@@ -218,13 +215,7 @@ impl Writer<'_> {
     /// Puts blocks where they belong: assistant blocks of one response are one message.
     fn place(&mut self, seen: &Seen<'_>, slots: Vec<Slot>, result_of: Option<String>) {
         let role = match seen.role {
-            Role::System | Role::Developer => {
-                self.system.extend(slots.into_iter().filter_map(|slot| match slot {
-                    Slot::Block(block) => Some(block),
-                    Slot::Call { .. } => None,
-                }));
-                return;
-            }
+            Role::System | Role::Developer => Role::System,
             Role::Assistant if result_of.is_none() => Role::Assistant,
             Role::Assistant | Role::User | Role::Tool => Role::User,
         };
@@ -365,7 +356,7 @@ impl Writer<'_> {
         }
         let mut diagnostics = reading.faults;
         diagnostics.extend(self.content.faults);
-        Ok(Context { messages, system: self.system, unresolved, omitted: self.omitted, path: self.path, diagnostics })
+        Ok(Context { messages, unresolved, omitted: self.omitted, path: self.path, diagnostics })
     }
 
     /// The block of a call. Arguments that are not at hand stand as the log has them: a reference, or the mark of a value
@@ -606,6 +597,7 @@ mod tests {
         assert_eq!(context["path"]["events"], json!(["sum", "k", "v"]));
         assert_eq!(context["omitted"], json!([{"event": "gone", "reason": "not_in_log"}]));
         assert_eq!(short(&see(&lines(&log), At::Seq(5))), ["assistant: Kept.", "user: note"], "the summary comes later");
+        assert_eq!(short(&see(&lines(&log), At::Before("sum"))), ["assistant: Kept.", "user: note"]);
         assert_eq!(short(&see(&lines(&log), At::Seq(4))).first().map(String::as_str), Some("user: go"));
 
         // A second compaction replaces the first one, and can take from before it.
@@ -649,15 +641,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_never_sees_and_instructions_are_no_messages() {
+    fn what_the_model_never_sees_is_no_message_and_instructions_keep_their_place() {
         let log = [
             user("u", "go"),
             r#"s message.added {"role":"system","parts":[{"type":"text","text":"Be kind."}]}"#.to_owned(),
             r#"x message.added {"role":"assistant","in_context":false,"parts":[{"type":"text","text":"API error"}]}"#.to_owned(),
         ];
         let context = see(&lines(&log), At::Head);
-        assert_eq!(short(&context), ["user: go"]);
-        assert_eq!(context["system"], json!([{"type": "text", "text": "Be kind."}]));
+        assert_eq!(short(&context), ["user: go", "system: Be kind."]);
         assert_eq!(context["path"]["events"], json!(["u", "s"]));
     }
 

@@ -1,6 +1,6 @@
 //! The path that the model saw: which events lie between the beginning and the head (spec 04, "The path").
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
@@ -63,9 +63,9 @@ struct Node {
     parent: u32,
     /// What it hangs under until its parent comes.
     before: u32,
+    /// The head once it had come: itself, unless an event before it named it as its parent.
+    head: u32,
     kind: NodeKind,
-    /// It came after an event that names it as its parent.
-    late: bool,
     /// The parent that it names would have closed a loop.
     cut: bool,
 }
@@ -160,15 +160,13 @@ impl PathIndex {
             Data::MessageAdded(message) => message.response.as_deref().map_or(0, |r| key(r)[0] | 1),
             _ => 0,
         };
-        let late = !waiters.is_empty();
         let before = if parent == AWAITED { before } else { parent };
-        self.nodes.push(Node { seq: event.seq, locator, response, parent, before, kind, late, cut });
-        for waiter in waiters {
-            self.nodes[waiter as usize].parent = index;
+        self.nodes.push(Node { seq: event.seq, locator, response, parent, before, head: index, kind, cut });
+        for waiter in &waiters {
+            self.nodes[*waiter as usize].parent = index;
         }
-        if !late {
-            self.head = index;
-        }
+        self.head = self.newest_under(&waiters).unwrap_or(index);
+        self.nodes[index as usize].head = self.head;
         self.stands.insert(id, Stands::As(index));
         cut.then(|| {
             let place = Place {
@@ -199,9 +197,8 @@ impl PathIndex {
     #[must_use]
     pub fn at(&self, seq: u64) -> Vec<NodeRef> {
         let count = self.nodes.partition_point(|n| n.seq <= seq);
-        let head = self.nodes[..count].iter().rposition(|n| !n.late);
-        let index = |n: usize| u32::try_from(n).unwrap_or(ROOT);
-        head.map_or_else(Vec::new, |head| self.walk(index(head), index(count - 1)))
+        let last = u32::try_from(count).unwrap_or(ROOT).wrapping_sub(1);
+        self.nodes[..count].last().map_or_else(Vec::new, |node| self.walk(node.head, last))
     }
 
     /// The path that led to the event `id`, without the event and without the other parts of its response: what the model
@@ -278,6 +275,27 @@ impl PathIndex {
         }
         path.reverse();
         path
+    }
+
+    /// The newest node that is one of `waiters` or hangs under one, and that nothing waited for: what waited for it hangs
+    /// under it.
+    fn newest_under(&self, waiters: &[u32]) -> Option<u32> {
+        let mut elsewhere = HashSet::new();
+        let all = if waiters.is_empty() { 0 } else { u32::try_from(self.nodes.len()).ok()? };
+        (0..all).rev().find(|candidate| {
+            let mut index = *candidate;
+            while index != ROOT && !elsewhere.contains(&index) {
+                if waiters.binary_search(&index).is_ok() {
+                    return self.nodes[*candidate as usize].head == *candidate;
+                }
+                index = self.above(index, AWAITED).0;
+            }
+            let mut index = *candidate;
+            while index != ROOT && elsewhere.insert(index) {
+                index = self.above(index, AWAITED).0;
+            }
+            false
+        })
     }
 
     /// Whether `index` is one of `nodes` (in rising order) or hangs under one. All links made so far are free of loops.
@@ -376,6 +394,17 @@ mod tests {
         assert_eq!(seqs(&index.at(1)), [0, 1], "until it comes the call hangs under the head before");
         assert!(index.at(1)[1].inferred && !index.at(2)[2].inferred);
         assert_eq!(seqs(&index.at(2)), [0, 2, 1]);
+    }
+
+    #[test]
+    fn the_head_is_the_newest_event_under_an_awaited_parent() {
+        // The call waits for an attachment of its prompt; the prompt comes first, and names no call.
+        let waiting = [format!("c ^x {A}"), format!("u ^root {U}"), r#"x ^u config.set {}"#.to_owned(), format!("r {U}")];
+        let waiting: Vec<&str> = waiting.iter().map(String::as_str).collect();
+        let (index, _) = index(&waiting);
+        assert_eq!(head_path(&index), [1, 2, 0, 3]);
+        assert_eq!(seqs(&index.at(1)), [1]);
+        assert_eq!(seqs(&index.at(2)), [1, 2, 0]);
     }
 
     #[test]
