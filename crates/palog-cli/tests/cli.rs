@@ -556,3 +556,26 @@ fn validate_looks_for_the_values_beside_a_log() {
     bench.file("a.palog.blobs/sha256/e3/e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "");
     assert_eq!(bench.run(&["validate", "a.palog.jsonl"]).code, 0);
 }
+
+#[test]
+fn a_session_is_found_by_what_its_records_tell() {
+    let bench = Bench::new();
+    // No file is named like the session, and the subagent has no file at all.
+    let record = |uuid: &str, parent: &str, side: bool, rest: &str| {
+        format!(r#"{{"parentUuid":{parent},"isSidechain":{side},"uuid":"{uuid}","timestamp":"2026-11-29T12:00:00.000Z","sessionId":"5e550000-0000-4000-8000-000000000007","version":"2.1.5","cwd":"/w",{rest}}}"#)
+    };
+    let lines = [
+        record("u1", "null", false, r#""type":"user","message":{"role":"user","content":"Go."}"#),
+        record("s1", "null", true, r#""agentId":"abc123","type":"user","message":{"role":"user","content":"Side."}"#),
+    ];
+    bench.file("odd name.jsonl", lines.join("\n") + "\n");
+    for (wanted, prompt) in [("5e55", "Go."), ("abc", "Side.")] {
+        let run = bench.run(&["show", "odd name.jsonl", "--session", wanted]);
+        assert!(run.out.contains(prompt), "{wanted}: {}{}", run.out, run.err);
+    }
+    assert_eq!(bench.run(&["show", "odd name.jsonl", "--session", "zzz"]).code, 4);
+    bench.log("a.palog.jsonl", &varied());
+    assert_eq!(bench.run(&["show", "a.palog.jsonl", "--session", "zzz"]).code, 4);
+    assert_eq!(bench.run(&["show", "a.palog.jsonl", "--session", "5e55"]).code, 0);
+    assert_eq!(bench.pipe(&["show", "-", "--session", "5e55"], log(&varied()).as_bytes()).code, 2);
+}

@@ -9,8 +9,9 @@ use palog::writer::{Bulk, WriteError};
 use palog_claude_code::{self as claude_code, Directory, ImportError, LogName, Output, Report, Session, Stream, Target};
 
 use crate::args::{Format, Import};
+use crate::choice::{Candidate, candidates, choose, choose_session};
 use crate::exit::{Exit, Failure};
-use crate::input::{self, Candidate, Content, SUFFIX, candidates, choose, compressed, import_failure, is_dash};
+use crate::input::{self, Content, SUFFIX, compressed, import_failure, is_dash};
 use crate::output;
 use crate::progress::Progress;
 use crate::render;
@@ -139,6 +140,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
             continue;
         }
         if is_dash(path) {
+            if args.session.is_some() {
+                return Err(Failure::new(Exit::Usage, "--session chooses among the sessions of files and directories, and standard input holds one"));
+            }
             check("standard input", input::content_of_stdin()?)?;
             work.sessions.push(claude_code::session_from_stdin());
             continue;
@@ -174,7 +178,7 @@ fn find(args: &Import) -> Result<Work, Failure> {
         return Err(failure);
     }
     if args.session.is_some() {
-        let Candidate { index, agent, .. } = choose("the input", candidates(&work.sessions), args.session.as_deref())?;
+        let Candidate { index, agent, .. } = choose_session("the input", &work.sessions, args.session.as_deref())?;
         work.sessions = work.sessions.into_iter().nth(index).into_iter().collect();
         work.agent = agent;
     }
