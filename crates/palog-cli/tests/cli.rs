@@ -192,7 +192,7 @@ fn nothing_of_a_log_reaches_the_terminal_as_it_stands() {
     let events = varied().join("\n").replace("Fix the checkout", nasty).replace("no route", nasty).replace("ping staging", nasty).replace("not from here", nasty);
     let events: Vec<&str> = events.split('\n').collect();
     bench.log("nasty.palog.jsonl", &events);
-    for args in [&["show", "nasty.palog.jsonl"][..], &["show", "nasty.palog.jsonl", "--full"], &["context", "nasty.palog.jsonl", "--for", "anthropic", "--at", "12"]] {
+    for args in [&["show", "nasty.palog.jsonl"][..], &["show", "nasty.palog.jsonl", "--full"], &["context", "nasty.palog.jsonl", "--for", "anthropic", "--at", "12"], &["recover", "nasty.palog.jsonl"], &["state", "nasty.palog.jsonl"], &["state", "nasty.palog.jsonl", "--format", "json"], &["show", "nasty.palog.jsonl", "--format", "json"]] {
         let run = bench.run(args);
         assert_eq!(run.code, 0, "{}", run.err);
         assert!(run.out.contains("owned"), "{args:?} shows the text");
@@ -578,4 +578,28 @@ fn a_session_is_found_by_what_its_records_tell() {
     assert_eq!(bench.run(&["show", "a.palog.jsonl", "--session", "zzz"]).code, 4);
     assert_eq!(bench.run(&["show", "a.palog.jsonl", "--session", "5e55"]).code, 0);
     assert_eq!(bench.pipe(&["show", "-", "--session", "5e55"], log(&varied()).as_bytes()).code, 2);
+}
+
+#[test]
+fn large_values_and_sources_lie_where_they_are_asked_to() {
+    let bench = Bench::new();
+    let text = "x".repeat(2 << 20);
+    let record = format!(
+        r#"{{"parentUuid":null,"isSidechain":false,"type":"user","message":{{"role":"user","content":"{text}"}},"uuid":"u1","timestamp":"2026-11-29T12:00:00.000Z","sessionId":"5e550000-0000-4000-8000-000000000007","version":"2.1.5","cwd":"/w"}}"#
+    );
+    bench.file("s.jsonl", record + "\n");
+    let beside = |output: &str, more: &[&str]| {
+        let run = bench.run(&[&["import", "s.jsonl", "-o", output], more].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+        ["palog.jsonl", "palog.blobs", "palog.sources"].map(|what| bench.path(&output.replace("palog.jsonl", what)).exists())
+    };
+    assert_eq!(beside("a.palog.jsonl", &[]), [true, true, true]);
+    assert_eq!(beside("b.palog.jsonl", &["--inline"]), [true, false, true]);
+    assert_eq!(beside("c.palog.jsonl", &["--no-sources"]), [true, true, false]);
+    // A value beside the log is shown like any other.
+    for log in ["a.palog.jsonl", "b.palog.jsonl"] {
+        let shown = bench.run(&["show", log]);
+        assert!(shown.out.contains("xxxx") && shown.out.contains("… 2,095,952 more characters"), "{}", shown.out);
+        assert_eq!(bench.run(&["validate", log]).code, 0);
+    }
 }
