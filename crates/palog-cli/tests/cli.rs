@@ -603,3 +603,35 @@ fn large_values_and_sources_lie_where_they_are_asked_to() {
         assert_eq!(bench.run(&["validate", log]).code, 0);
     }
 }
+
+#[test]
+fn whatever_is_given_is_no_reason_to_panic() {
+    let bench = Bench::new();
+    let good = log(&varied());
+    let half: String = good.chars().take(good.len() / 2).collect();
+    let inputs: [(&str, Vec<u8>); 9] = [
+        ("empty lines", b"\n\n\n".to_vec()),
+        ("prose", b"# A heading\n\nand text\n".to_vec()),
+        ("zeros", vec![0; 4096]),
+        ("no utf-8", b"{\"palog\":1,\"log\":\"\xff\xfe\"}\n\xc3".to_vec()),
+        ("numbers", b"{\"palog\":1}\n{\"palog\":99999999999999999999}\n{\"palog\":-1}\n".to_vec()),
+        ("half a log", half.into_bytes()),
+        ("no first line", good.split_once('\n').expect("lines").1.as_bytes().to_vec()),
+        ("a log twice", [good.as_bytes(), good.as_bytes()].concat()),
+        ("deep", ["[".repeat(100_000), "\n".into()].concat().into_bytes()),
+    ];
+    for (name, bytes) in inputs {
+        bench.file("x.palog.jsonl", &bytes);
+        bench.file("y.jsonl", &bytes);
+        for command in [&["validate"][..], &["recover"], &["state"], &["show"], &["context", "--for", "anthropic"], &["import", "-o", "out"]] {
+            for file in ["x.palog.jsonl", "y.jsonl"] {
+                for format in ["human", "json"] {
+                    let run = bench.run(&[command, &[file, "--format", format]].concat());
+                    assert!((0..=4).contains(&run.code), "{name}: {command:?} {file} {format}: {}{}", run.out, run.err);
+                    // A summary of the run, or a reason why there is none.
+                    assert!(!run.out.is_empty() || !run.err.is_empty(), "{name}: {command:?} {file} {format} says nothing");
+                }
+            }
+        }
+    }
+}

@@ -110,7 +110,9 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
                 return Ok(Exit::Ok);
             }
             Err(error) => {
-                record(&error, &mut report);
+                if args.format == Format::Json {
+                    record(&error, &mut report);
+                }
                 failures.push((name(session), import_failure(&error)));
             }
         }
@@ -216,6 +218,9 @@ fn tell(terminal: &mut Terminal, args: &Import, destination: &Destination, repor
         (Format::Human, _) => {
             let style = terminal.err_style;
             render::diagnostics::render(&mut terminal.err, style, &report.diagnostics, sources)?;
+            if report.logs.is_empty() {
+                return Ok(());
+            }
             if to_err {
                 render::import::render(&mut terminal.err, style, report)?;
             } else {
