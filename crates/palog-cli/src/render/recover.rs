@@ -373,7 +373,7 @@ impl Step {
     }
 }
 
-/// What a client does when it takes a session up again (`spec/sources/claude-code.md`, "Killed sessions").
+/// What a client does when it takes a session up again. Of Claude Code: as 2.1.197 was seen to do, in its requests to the model.
 struct Client {
     /// The command, where all of it is known and safe to copy.
     resume: Option<String>,
