@@ -7,12 +7,13 @@ use std::io::{self, BufRead, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use palog::blob::BlobStore;
-use palog::diagnostic::{Code, Diagnostics, Severity};
+use palog::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use palog::reader::Reader;
 use palog_claude_code::{self as claude_code, Discovery, ImportError, Session, Stream};
 
 use crate::args::Subject;
 use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
 use crate::render::diagnostics::{Sources, summary};
 use crate::render::text::{clean_line, count};
 use crate::terminal::Terminal;
@@ -32,19 +33,32 @@ pub(crate) struct Opened {
     pub(crate) blobs: Option<BlobStore>,
     /// Where it lies, if it is a file that the user can look into.
     path: Option<PathBuf>,
+    /// It was made here from a vendor's files, and what is wrong with them was told.
+    imported: bool,
     file: File,
 }
 
 impl Opened {
     /// Reads from the beginning.
-    pub(crate) fn reader(&mut self) -> Result<Reader<&File>, Failure> {
-        self.file.seek(SeekFrom::Start(0)).map_err(|e| Failure::unreadable(&self.name, &e))?;
-        Ok(Reader::new(&self.file))
+    pub(crate) fn reader(&self) -> Result<Reader<&File>, Failure> {
+        self.start().map(Reader::new)
     }
 
-    /// The file, for what reads it from its beginning.
+    /// The file, for what goes to its beginning by itself.
     pub(crate) fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The file, at its beginning.
+    pub(crate) fn start(&self) -> Result<&File, Failure> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0)).map_err(|e| Failure::unreadable(&self.name, &e))?;
+        Ok(file)
+    }
+
+    /// Where it lies, if it is a file that the user can look into.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// A failure to read it.
@@ -116,7 +130,7 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
     if !meta.is_file() {
         return spool(&name, file);
     }
-    Ok(Opened { blobs: Some(BlobStore::beside(path)), path: Some(path.into()), name, file })
+    Ok(Opened { blobs: Some(BlobStore::beside(path)), path: Some(path.into()), imported: false, name, file })
 }
 
 /// Opens the session that a command is about.
@@ -246,7 +260,10 @@ pub(crate) fn choose(name: &str, mut all: Vec<Candidate>, wanted: Option<&str>) 
             let which = wanted.map_or_else(String::new, |w| format!(" whose id begins with {w}"));
             let hint = match several.iter().find_map(|c| c.id.as_deref()) {
                 Some(id) if wanted != Some(id) => {
-                    let start: String = id.chars().take(8).collect();
+                    // As short as it is clear, for people who type it.
+                    let fits = |start: &str| all.iter().filter(|c| c.id.as_deref().is_some_and(|i| i.starts_with(start))).count() == 1;
+                    let starts = id.char_indices().skip(8).map(|(at, _)| &id[..at]);
+                    let start = starts.into_iter().find(|start| fits(start)).unwrap_or(id);
                     format!("say which one with --session, for example --session {start}")
                 }
                 _ => "give the path of its file instead".into(),
@@ -282,26 +299,45 @@ fn list(candidates: &[&Candidate]) -> String {
 fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<String>) -> Result<Opened, Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let file = tempfile::tempfile().map_err(scratch)?;
-    let writer = BufWriter::with_capacity(1 << 20, file.try_clone().map_err(scratch)?);
-    let mut target = Stream::new(writer);
+    let progress = Progress::new(session.size());
+    progress.begin(session.size());
+    let writer = progress.count(file.try_clone().map_err(scratch)?);
+    let mut target = Stream::new(BufWriter::with_capacity(1 << 20, writer));
     if let Some(agent) = agent {
         target = target.of_agent(agent);
     }
     let mut options = claude_code::Options::default();
     options.sources = false;
-    let report = claude_code::import(&session, &mut target, &options).map_err(|e| import_failure(&e))?;
+    let report = claude_code::import(&session, &mut target, &options);
+    progress.end();
+    let report = report.map_err(|e| import_failure(&e))?;
     drop(target);
     if let Some(summary) = summary_of_trouble(&report) {
         let _ = io::Write::write_fmt(&mut terminal.err, format_args!("{}: {summary} while reading {name}\n", terminal.err_style.yellow("note")));
         terminal.help(&format!("palog import {name} -o DIR/ tells them one by one"));
     }
-    Ok(Opened { name: name.into(), blobs: None, path: None, file })
+    Ok(Opened { name: name.into(), blobs: None, path: None, imported: true, file })
 }
 
-/// Counts of findings, if there is more than information.
+/// Counts of findings about the input, if there is more than information. What is unresolved or waits is told by the
+/// commands themselves.
 fn summary_of_trouble(report: &claude_code::Report) -> Option<String> {
-    let trouble = [Severity::Error, Severity::Void, Severity::Warning].iter().any(|s| report.diagnostics.count(*s) > 0);
-    trouble.then(|| summary(&report.diagnostics)).flatten()
+    let mut trouble = untold(&report.diagnostics);
+    trouble.retain(|d| d.severity != Severity::Info);
+    summary(&collect(trouble))
+}
+
+/// Findings without those that commands tell in their own words: calls of unknown outcome, and what waits.
+fn untold(diagnostics: &Diagnostics) -> Vec<Diagnostic> {
+    let told = |code: Code| code.as_str().starts_with("tool.") || code.as_str().starts_with("state.");
+    let groups = diagnostics.groups().iter().filter(|g| !told(g.code));
+    groups.flat_map(|g| g.first.iter().cloned()).collect()
+}
+
+fn collect(all: Vec<Diagnostic>) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    all.into_iter().for_each(|d| diagnostics.push(d));
+    diagnostics
 }
 
 /// Why an import failed, and what can be done about it.
@@ -325,9 +361,14 @@ pub(crate) fn tell_faults(terminal: &mut Terminal, log: &Opened, faults: &Diagno
         let why = unsupported.first.first().and_then(|d| d.why.clone()).unwrap_or_default();
         return Err(Failure::new(Exit::Unreadable, format!("{}: {why}", log.name)).help(Code::UnsupportedVersion.remedy()));
     }
+    let mut untold = untold(faults);
+    if log.imported {
+        // What is left would be a fault of this program.
+        untold.retain(|d| d.severity == Severity::Error);
+    }
     terminal.flush()?;
     let style = terminal.err_style;
-    crate::render::diagnostics::render(&mut terminal.err, style, faults, &Sources::new(log.path.clone()))?;
+    crate::render::diagnostics::render(&mut terminal.err, style, &collect(untold), &Sources::new(log.path.clone()))?;
     Ok(())
 }
 
@@ -336,5 +377,5 @@ fn spool(name: &str, mut from: impl Read) -> Result<Opened, Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
     io::copy(&mut from, &mut file).map_err(|e| Failure::unreadable(name, &e))?;
-    Ok(Opened { name: name.into(), blobs: None, path: None, file })
+    Ok(Opened { name: name.into(), blobs: None, path: None, imported: false, file })
 }

@@ -30,6 +30,7 @@ impl Line<'_> {
 
 /// What stands next in a log.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one turn of the caller's loop")]
 pub enum Next<'a> {
     /// A whole line.
     Line(Line<'a>),
@@ -158,7 +159,6 @@ fn too_long(place: Place, len: u64) -> Diagnostic {
 
 /// What a reader hands out.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "an item lives for one turn of the caller's loop")]
 pub enum Item<'a> {
     /// An event and the line that holds it.
     Event(Event<'a>, Line<'a>),
@@ -201,6 +201,7 @@ impl<R: Read> Reader<R> {
 }
 
 /// Reads one line; the phase of the failure is in the code (spec 07).
+#[expect(clippy::result_large_err, reason = "an event is larger than a diagnostic")]
 fn parse(line: Line<'_>) -> Result<Event<'_>, Diagnostic> {
     let error = |code, rule, why: String| Diagnostic::new(code, Severity::Error, line.place()).because(why).rule(rule);
     let text = simdutf8::compat::from_utf8(line.bytes).map_err(|e| {

@@ -12,6 +12,7 @@ use crate::args::{Format, Import};
 use crate::exit::{Exit, Failure};
 use crate::input::{self, Candidate, Content, SUFFIX, candidates, choose, compressed, import_failure, is_dash};
 use crate::output;
+use crate::progress::Progress;
 use crate::render;
 use crate::render::diagnostics::Sources;
 use crate::render::text::count;
@@ -79,6 +80,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
         wanted: work.agent.clone(),
         inline: args.inline,
         taken: Vec::new(),
+        progress: Progress::new(work.sessions.iter().map(Session::size).sum()),
     };
     let mut options = claude_code::Options::default();
     options.sources = !args.no_sources;
@@ -87,6 +89,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
     let mut failures = Vec::new();
     let mut dropped = 0;
     for session in &work.sessions {
+        target.progress.begin(session.size());
         match claude_code::import(session, &mut target, &options) {
             Ok(mut one) => {
                 one.logs.retain(|log| {
@@ -101,13 +104,17 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
                 report.extend(one);
             }
             // Who reads the pipe stopped reading: there is nobody left to report to.
-            Err(ImportError::Write(WriteError::Io(error))) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Ok),
+            Err(ImportError::Write(WriteError::Io(error))) if error.kind() == io::ErrorKind::BrokenPipe => {
+                target.progress.end();
+                return Ok(Exit::Ok);
+            }
             Err(error) => {
                 record(&error, &mut report);
                 failures.push((name(session), import_failure(&error)));
             }
         }
     }
+    target.progress.end();
     drop(target);
 
     tell(terminal, args, &destination, &report, &Sources::new(work.roots))?;
@@ -245,6 +252,7 @@ struct Selected {
     inline: bool,
     /// Of each log that was opened, whether it is wanted.
     taken: Vec<bool>,
+    progress: Progress,
 }
 
 impl Target for Selected {
@@ -252,9 +260,10 @@ impl Target for Selected {
         let wanted = self.wanted.as_ref().is_none_or(|agent| *agent == name.session && name.parent.is_some());
         self.taken.push(wanted);
         if !wanted {
-            return Ok(Output { log: Box::new(io::sink()), bulk: Bulk::Inline, sources: None });
+            return Ok(Output { log: Box::new(self.progress.count(io::sink())), bulk: Bulk::Inline, sources: None });
         }
         let mut output = self.inner.open(name)?;
+        output.log = Box::new(self.progress.count(output.log));
         if self.inline {
             output.bulk = Bulk::Inline;
         }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use palog::blob::BlobStore;
 use palog::envelope::ActorKind;
-use palog::events::{ApprovalEnded, ApprovalKind, ApprovalOutcome, Data, MessageAdded, Part, Role};
+use palog::events::{ActionKind, ApprovalEnded, ApprovalKind, ApprovalOutcome, Data, MessageAdded, Part, Role};
 use palog::json::Value;
 use palog::project::{Fate, Item, Told};
 
@@ -44,16 +44,24 @@ impl<'a> Show<'a> {
             Data::MessageAdded(message) => self.message(out, time, item.event.actor.kind, message),
             Data::ActionProposed(action) => {
                 self.names.insert(action.action.to_string(), action.name.to_string());
-                let (mark, what) = outcome(item.fate.as_ref());
+                let asks = action.kind == Some(ActionKind::Question);
+                let (mark, what) = match outcome(item.fate.as_ref()) {
+                    (Mark::Open, _) if asks => (Mark::Open, "PENDING: it asks a person, and the log has no answer".into()),
+                    told => told,
+                };
                 self.head(out, time, &format!("call of {}", clean_line(&action.name)), &action.action)?;
                 self.block(out, &self.value(&action.args), if self.full { usize::MAX } else { ARGUMENTS })?;
                 let line = format!("{} {what}", mark.sign());
                 writeln!(out, "  {}\n", mark.paint(self.style, &line))
             }
             Data::InputQueued(input) => {
-                self.head(out, time, "input, queued", &input.input)?;
-                input.parts.iter().try_for_each(|part| self.part(out, part))?;
-                writeln!(out)
+                // It stands in full where the model was given it.
+                let text = input.parts.iter().find_map(|part| match part {
+                    Part::Text { text } => Some(self.value(text)),
+                    _ => None,
+                });
+                let text = text.map_or_else(String::new, |t| format!(": {}", short(&t, if self.full { usize::MAX / 8 } else { 100 })));
+                self.remark(out, time, &format!("input was queued{text}"))
             }
             Data::TurnEnded(end) => {
                 let reason = end.reason.as_ref().map_or_else(String::new, |r| format!(": {}", short(r, 200)));
@@ -216,6 +224,8 @@ impl<'a> Show<'a> {
     /// A text, indented, safe and cut.
     fn block(&self, out: &mut dyn Write, text: &str, limit: usize) -> io::Result<()> {
         let total = text.chars().count();
+        // To cut a few characters off helps nobody.
+        let limit = if total <= limit.saturating_add(limit / 4) { total } else { limit };
         let head: String = text.chars().take(limit).collect();
         let clean = clean_lines(&head);
         let lines = if self.full { usize::MAX } else { LINES };

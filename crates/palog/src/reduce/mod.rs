@@ -478,7 +478,8 @@ impl Reducer {
         }
         let visible = data.in_context != Some(false);
         let results = visible && data.parts.iter().any(|p| matches!(p, Part::Result { .. }));
-        let speaks = data.role == Role::User && matches!(purpose, None | Some("prompt" | "steer"));
+        // A steer may reach the model as a message of the system: it is a person's all the same.
+        let speaks = purpose == Some("steer") || data.role == Role::User && matches!(purpose, None | Some("prompt"));
         let typed = speaks && event.actor.kind == ActorKind::User && !results;
         let prompts = visible && speaks && matches!(event.actor.kind, ActorKind::User | ActorKind::Agent);
         self.prompts += u64::from(typed && !at.copied);

@@ -49,6 +49,8 @@ struct Group {
     /// While the parent is still to come, the group that the head was in; afterwards the group that the parent is in.
     outer: Option<GroupId>,
     came: bool,
+    /// The newest event on the path in it, and its seq.
+    newest: (u64, String),
 }
 
 /// What an event is on the path.
@@ -120,7 +122,7 @@ impl Path {
             self.windows.insert(key, ());
             match node {
                 Node::Moves(to) => self.head = (to != "root").then(|| to.to_owned()),
-                _ => self.set_head(event),
+                _ => self.set_head(&event.id),
             }
             return Placement { group: self.before(), ..Placement::default() };
         }
@@ -156,7 +158,8 @@ impl Path {
             }
         };
         if let Some(group) = waiting {
-            self.groups[group.0 as usize] = Group { outer: placement.group, came: true };
+            let came = &mut self.groups[group.0 as usize];
+            (came.outer, came.came) = (placement.group, true);
         }
         let seq = u32::try_from(event.seq).unwrap_or(u32::MAX);
         self.seqs.insert(key, seq.to_le_bytes());
@@ -168,9 +171,14 @@ impl Path {
             Node::Beside | Node::Off => named.is_some(),
             Node::Window | Node::Moves(_) | Node::Still => false,
         };
-        if on_path && (waiting.is_none() || self.head.is_none()) {
-            self.group = placement.group;
-            self.set_head(event);
+        match waiting {
+            // The newest event under one that comes late is the head, not the late one.
+            Some(group) => {
+                let (seq, newest) = self.groups[group.0 as usize].newest.clone();
+                self.lead(placement.group, seq, &newest);
+            }
+            None if on_path => self.lead(placement.group, event.seq, &event.id),
+            None => {}
         }
         placement
     }
@@ -180,10 +188,21 @@ impl Path {
         self.awaited.contains_key(key) && !self.windows.contains_key(key)
     }
 
-    fn set_head(&mut self, event: &Event<'_>) {
+    /// Makes an event in `group` the head.
+    fn lead(&mut self, group: Option<GroupId>, seq: u64, id: &str) {
+        self.group = group;
+        if let Some(group) = group.map(|group| &mut self.groups[group.0 as usize]).filter(|group| group.newest.0 <= seq) {
+            group.newest.0 = seq;
+            group.newest.1.clear();
+            group.newest.1.push_str(id);
+        }
+        self.set_head(id);
+    }
+
+    fn set_head(&mut self, id: &str) {
         let head = self.head.get_or_insert_default();
         head.clear();
-        head.push_str(&event.id);
+        head.push_str(id);
     }
 
     /// The group that an event hangs in if it names no parent.
@@ -197,7 +216,7 @@ impl Path {
             return self.root(group);
         }
         let group = GroupId(u32::try_from(self.groups.len()).unwrap_or(u32::MAX));
-        self.groups.push(Group { outer: before, came: false });
+        self.groups.push(Group { outer: before, came: false, newest: (0, String::new()) });
         self.awaited.insert(parent, group);
         placement.begins = Some((group, before));
         group
@@ -211,9 +230,9 @@ impl Path {
 
     /// Follows a group whose parent has come to the one that the parent hangs in.
     fn root(&mut self, mut group: GroupId) -> GroupId {
-        while let Group { outer: Some(outer), came: true } = self.groups[group.0 as usize] {
+        while let Group { outer: Some(outer), came: true, .. } = self.groups[group.0 as usize] {
             // Each step halves the way for the next one.
-            if let Group { outer: Some(next), came: true } = self.groups[outer.0 as usize] {
+            if let Group { outer: Some(next), came: true, .. } = self.groups[outer.0 as usize] {
                 self.groups[group.0 as usize].outer = Some(next);
             }
             group = outer;

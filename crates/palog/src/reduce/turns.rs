@@ -355,10 +355,9 @@ impl Conversation {
     /// Prompts without an answer, each with whether its answer has begun.
     pub(super) fn pending_prompts(&self) -> impl Iterator<Item = (&Waiting, bool)> {
         let from = self.answered().unwrap_or(0);
-        let open = self.turns[from..].iter().flat_map(|turn| {
+        self.turns[from..].iter().flat_map(|turn| {
             turn.prompts.iter().filter(|p| !turn.is_over_for(p.seq)).map(|p| (p, turn.begun >= Some(p.seq)))
-        });
-        open
+        })
     }
 
     /// Token counts of all responses, each once.

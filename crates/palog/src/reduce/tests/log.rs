@@ -101,7 +101,10 @@ fn the_head_is_the_newest_event_on_the_path() {
     assert_eq!(head(&back).as_deref(), Some("p"));
     assert_eq!(head(&log.clone().add("branch.moved", json!({"to": "root"}))), None);
     let awaiting = log.with("message.added", json!({"role": "assistant", "parts": []}), json!({"id": "early", "parent": "late"}));
-    assert_eq!(head(&awaiting.user("late", json!({"parent": "p"}))).as_deref(), Some("early"));
+    assert_eq!(head(&awaiting.clone().user("late", json!({"parent": "p"}))).as_deref(), Some("early"));
+    let elsewhere = awaiting.user("other", json!({"parent": "p"}));
+    assert_eq!(head(&elsewhere).as_deref(), Some("other"));
+    assert_eq!(head(&elsewhere.user("late", json!({"parent": "p"}))).as_deref(), Some("early"), "last written is head");
 }
 
 /// R-ENV-011
