@@ -9,7 +9,7 @@ use palog::reader::{Lines, Next};
 use serde::Deserialize;
 
 use crate::conversation::Origin;
-use crate::framing;
+use palog_adapter::framing;
 use crate::graph::{Key, key};
 
 /// A fork's parent and the last record that it shares with it.
@@ -92,7 +92,7 @@ pub(crate) fn family(path: Option<&Path>, siblings: &[PathBuf]) -> Family {
         return Family::default();
     }
     let fork = original(0).map(|(other, shared)| {
-        let last = files[0].1.iter().filter_map(|s| s.uuid.clone()).filter(|u| shared.contains(&key(u))).next_back();
+        let last = files[0].1.iter().filter_map(|s| s.uuid.clone()).rfind(|u| shared.contains(&key(u)));
         Fork { origin: Origin { session: name(other), shared }, last }
     });
     let forks = (1..files.len()).filter(|own| original(*own).is_some_and(|(other, _)| other == 0)).map(name).collect();

@@ -5,7 +5,7 @@
 
 use palog::diagnostic::Place;
 
-use crate::ids::EventId;
+use palog_adapter::ids::EventId;
 
 /// What the client noted of its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

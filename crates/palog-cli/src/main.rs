@@ -1,6 +1,7 @@
 //! The command line of palog: arguments, rendering, exit codes. What it prints is computed by the libraries.
 
 mod args;
+mod choice;
 mod commands;
 mod exit;
 mod facts;

@@ -192,7 +192,7 @@ fn nothing_of_a_log_reaches_the_terminal_as_it_stands() {
     let events = varied().join("\n").replace("Fix the checkout", nasty).replace("no route", nasty).replace("ping staging", nasty).replace("not from here", nasty);
     let events: Vec<&str> = events.split('\n').collect();
     bench.log("nasty.palog.jsonl", &events);
-    for args in [&["show", "nasty.palog.jsonl"][..], &["show", "nasty.palog.jsonl", "--full"], &["context", "nasty.palog.jsonl", "--for", "anthropic", "--at", "12"]] {
+    for args in [&["show", "nasty.palog.jsonl"][..], &["show", "nasty.palog.jsonl", "--full"], &["context", "nasty.palog.jsonl", "--for", "anthropic", "--at", "12"], &["recover", "nasty.palog.jsonl"], &["state", "nasty.palog.jsonl"], &["state", "nasty.palog.jsonl", "--format", "json"], &["show", "nasty.palog.jsonl", "--format", "json"]] {
         let run = bench.run(args);
         assert_eq!(run.code, 0, "{}", run.err);
         assert!(run.out.contains("owned"), "{args:?} shows the text");
@@ -555,4 +555,83 @@ fn validate_looks_for_the_values_beside_a_log() {
     assert_eq!((run.code, &run.json()["logs"][0]["diagnostics"][0]["code"]), (1, &"blob.missing".into()));
     bench.file("a.palog.blobs/sha256/e3/e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "");
     assert_eq!(bench.run(&["validate", "a.palog.jsonl"]).code, 0);
+}
+
+#[test]
+fn a_session_is_found_by_what_its_records_tell() {
+    let bench = Bench::new();
+    // No file is named like the session, and the subagent has no file at all.
+    let record = |uuid: &str, parent: &str, side: bool, rest: &str| {
+        format!(r#"{{"parentUuid":{parent},"isSidechain":{side},"uuid":"{uuid}","timestamp":"2026-11-29T12:00:00.000Z","sessionId":"5e550000-0000-4000-8000-000000000007","version":"2.1.5","cwd":"/w",{rest}}}"#)
+    };
+    let lines = [
+        record("u1", "null", false, r#""type":"user","message":{"role":"user","content":"Go."}"#),
+        record("s1", "null", true, r#""agentId":"abc123","type":"user","message":{"role":"user","content":"Side."}"#),
+    ];
+    bench.file("odd name.jsonl", lines.join("\n") + "\n");
+    for (wanted, prompt) in [("5e55", "Go."), ("abc", "Side.")] {
+        let run = bench.run(&["show", "odd name.jsonl", "--session", wanted]);
+        assert!(run.out.contains(prompt), "{wanted}: {}{}", run.out, run.err);
+    }
+    assert_eq!(bench.run(&["show", "odd name.jsonl", "--session", "zzz"]).code, 4);
+    bench.log("a.palog.jsonl", &varied());
+    assert_eq!(bench.run(&["show", "a.palog.jsonl", "--session", "zzz"]).code, 4);
+    assert_eq!(bench.run(&["show", "a.palog.jsonl", "--session", "5e55"]).code, 0);
+    assert_eq!(bench.pipe(&["show", "-", "--session", "5e55"], log(&varied()).as_bytes()).code, 2);
+}
+
+#[test]
+fn large_values_and_sources_lie_where_they_are_asked_to() {
+    let bench = Bench::new();
+    let text = "x".repeat(2 << 20);
+    let record = format!(
+        r#"{{"parentUuid":null,"isSidechain":false,"type":"user","message":{{"role":"user","content":"{text}"}},"uuid":"u1","timestamp":"2026-11-29T12:00:00.000Z","sessionId":"5e550000-0000-4000-8000-000000000007","version":"2.1.5","cwd":"/w"}}"#
+    );
+    bench.file("s.jsonl", record + "\n");
+    let beside = |output: &str, more: &[&str]| {
+        let run = bench.run(&[&["import", "s.jsonl", "-o", output], more].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+        ["palog.jsonl", "palog.blobs", "palog.sources"].map(|what| bench.path(&output.replace("palog.jsonl", what)).exists())
+    };
+    assert_eq!(beside("a.palog.jsonl", &[]), [true, true, true]);
+    assert_eq!(beside("b.palog.jsonl", &["--inline"]), [true, false, true]);
+    assert_eq!(beside("c.palog.jsonl", &["--no-sources"]), [true, true, false]);
+    // A value beside the log is shown like any other.
+    for log in ["a.palog.jsonl", "b.palog.jsonl"] {
+        let shown = bench.run(&["show", log]);
+        assert!(shown.out.contains("xxxx") && shown.out.contains("… 2,095,952 more characters"), "{}", shown.out);
+        assert_eq!(bench.run(&["validate", log]).code, 0);
+    }
+}
+
+#[test]
+fn whatever_is_given_is_no_reason_to_panic() {
+    let bench = Bench::new();
+    let good = log(&varied());
+    let half: String = good.chars().take(good.len() / 2).collect();
+    let inputs: [(&str, Vec<u8>); 9] = [
+        ("empty lines", b"\n\n\n".to_vec()),
+        ("prose", b"# A heading\n\nand text\n".to_vec()),
+        ("zeros", vec![0; 4096]),
+        ("no utf-8", b"{\"palog\":1,\"log\":\"\xff\xfe\"}\n\xc3".to_vec()),
+        ("numbers", b"{\"palog\":1}\n{\"palog\":99999999999999999999}\n{\"palog\":-1}\n".to_vec()),
+        ("half a log", half.into_bytes()),
+        ("no first line", good.split_once('\n').expect("lines").1.as_bytes().to_vec()),
+        ("a log twice", [good.as_bytes(), good.as_bytes()].concat()),
+        ("deep", ["[".repeat(100_000), "\n".into()].concat().into_bytes()),
+    ];
+    for (name, bytes) in inputs {
+        bench.file("x.palog.jsonl", &bytes);
+        bench.file("y.jsonl", &bytes);
+        for command in [&["validate"][..], &["recover"], &["state"], &["show"], &["context", "--for", "anthropic"], &["import", "-o", "out"]] {
+            for file in ["x.palog.jsonl", "y.jsonl"] {
+                for format in ["human", "json"] {
+                    let run = bench.run(&[command, &[file, "--format", format]].concat());
+                    assert!((0..=4).contains(&run.code), "{name}: {command:?} {file} {format}: {}{}", run.out, run.err);
+                    // A summary of the run, or a reason why there is none.
+                    assert!(!run.out.is_empty() || !run.err.is_empty(), "{name}: {command:?} {file} {format} says nothing");
+                }
+            }
+        }
+    }
 }

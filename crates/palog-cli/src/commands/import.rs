@@ -9,8 +9,9 @@ use palog::writer::{Bulk, WriteError};
 use palog_claude_code::{self as claude_code, Directory, ImportError, LogName, Output, Report, Session, Stream, Target};
 
 use crate::args::{Format, Import};
+use crate::choice::{Candidate, candidates, choose, choose_session};
 use crate::exit::{Exit, Failure};
-use crate::input::{self, Candidate, Content, SUFFIX, candidates, choose, compressed, import_failure, is_dash};
+use crate::input::{self, Content, SUFFIX, compressed, import_failure, is_dash};
 use crate::output;
 use crate::progress::Progress;
 use crate::render;
@@ -109,7 +110,9 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
                 return Ok(Exit::Ok);
             }
             Err(error) => {
-                record(&error, &mut report);
+                if args.format == Format::Json {
+                    record(&error, &mut report);
+                }
                 failures.push((name(session), import_failure(&error)));
             }
         }
@@ -139,6 +142,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
             continue;
         }
         if is_dash(path) {
+            if args.session.is_some() {
+                return Err(Failure::new(Exit::Usage, "--session chooses among the sessions of files and directories, and standard input holds one"));
+            }
             check("standard input", input::content_of_stdin()?)?;
             work.sessions.push(claude_code::session_from_stdin());
             continue;
@@ -174,7 +180,7 @@ fn find(args: &Import) -> Result<Work, Failure> {
         return Err(failure);
     }
     if args.session.is_some() {
-        let Candidate { index, agent, .. } = choose("the input", candidates(&work.sessions), args.session.as_deref())?;
+        let Candidate { index, agent, .. } = choose_session("the input", &work.sessions, args.session.as_deref())?;
         work.sessions = work.sessions.into_iter().nth(index).into_iter().collect();
         work.agent = agent;
     }
@@ -212,6 +218,9 @@ fn tell(terminal: &mut Terminal, args: &Import, destination: &Destination, repor
         (Format::Human, _) => {
             let style = terminal.err_style;
             render::diagnostics::render(&mut terminal.err, style, &report.diagnostics, sources)?;
+            if report.logs.is_empty() {
+                return Ok(());
+            }
             if to_err {
                 render::import::render(&mut terminal.err, style, report)?;
             } else {

@@ -7,7 +7,7 @@ use palog::validate::{Options, validate};
 
 use crate::args::{Format, Validate};
 use crate::exit::{Exit, Failure};
-use crate::input;
+use crate::input::{self, Content};
 use crate::output::diagnostics::findings;
 use crate::output::validate::{Log, Validation};
 use crate::render;
@@ -54,6 +54,10 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Validate) -> Result<Exit, Fail
             exit = if unsupported && exit == Exit::Ok { Exit::Unreadable } else { Exit::Negative };
         }
         if args.format == Format::Human {
+            let alien = log.path().is_some_and(|path| matches!(input::content_of(path), Ok(Content::Other)));
+            if alien && !valid {
+                terminal.help(&format!("{} does not begin like a log; palog import reads the files of vendors", log.name));
+            }
             let style = terminal.out_style;
             let sources = Sources::new(log.path().map(ToOwned::to_owned));
             terminal.flush()?;

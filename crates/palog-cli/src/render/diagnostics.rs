@@ -121,9 +121,9 @@ fn one(out: &mut dyn Write, style: Style, diagnostic: &Diagnostic, sources: &Sou
     if let Some(excerpt) = &excerpt {
         let bar = style.cyan("|");
         writeln!(out, "{margin} {bar}")?;
-        writeln!(out, "{} {bar} {}", style.cyan(&number), excerpt.text)?;
+        writeln!(out, "{}", format!("{} {bar} {}", style.cyan(&number), excerpt.text).trim_end())?;
         // A mark under all that is shown marks nothing.
-        if excerpt.len < excerpt.text.chars().count() - 1 {
+        if excerpt.len + 1 < excerpt.text.chars().count() {
             writeln!(out, "{margin} {bar} {}{}", " ".repeat(excerpt.from), "^".repeat(excerpt.len))?;
         }
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::input::Opened;
-use crate::render::text::{clean_line, short};
+use crate::render::text::{clean_json, clean_line, short};
 use crate::terminal::Style;
 
 /// Which session a log is of, as its events say.
@@ -134,6 +134,7 @@ impl Overview {
     /// What stands before the items in the JSON of `palog show`.
     pub(crate) fn json_head(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_else(|_| "{}".into());
+        let text = clean_json(&text);
         let members = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or_default();
         let comma = if members.is_empty() { "" } else { ",\n  " };
         format!("{{\n  {members}{comma}\"items\": [\n    ")

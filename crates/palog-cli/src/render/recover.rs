@@ -10,7 +10,7 @@ use palog::state::{Action, ActionState, Count, Doubt, State, Told};
 use crate::facts::{Facts, Said};
 use crate::render::overview::Overview;
 use crate::render::show::clock;
-use crate::render::text::{clean_line, count, short};
+use crate::render::text::{clean_line, count, short, thousands};
 use crate::terminal::Style;
 
 /// How many of each kind are told one by one.
@@ -145,7 +145,7 @@ impl Page<'_> {
             .iter()
             .map(|(states, word)| (own().filter(|a| states.contains(&a.state)).count(), word))
             .filter(|(n, _)| *n > 0)
-            .map(|(n, word)| format!("{n} {word}"))
+            .map(|(n, word)| format!("{} {word}", thousands(n as u64)))
             .collect();
         let calls = count(own().count() as u64, "call", "calls");
         let talk = if self.recovery.verdict == Verdict::Indeterminate { format!("in what can be read: {talk}") } else { talk };
@@ -211,13 +211,13 @@ impl Page<'_> {
         if !other.is_empty() {
             let calls = count(other.len() as u64, "call has", "calls have");
             lines.push(format!("{calls} no known outcome, and nothing waits for it:"));
-            for owed in other.iter().take(3) {
+            for owed in other.iter().rev().take(3) {
                 if let Some(action) = self.action(owed) {
                     lines.push(format!("   {}", self.call(&action.action, ARGUMENTS)));
                 }
             }
             if other.len() > 3 {
-                lines.push(format!("   … and {} more", other.len() - 3));
+                lines.push(format!("   … and {} before these", thousands(other.len() as u64 - 3)));
             }
         }
         for evidence in &self.recovery.evidence {
@@ -373,7 +373,7 @@ impl Step {
     }
 }
 
-/// What a client does when it takes a session up again (`spec/sources/claude-code.md`, "Killed sessions").
+/// What a client does when it takes a session up again. Of Claude Code: as 2.1.197 was seen to do, in its requests to the model.
 struct Client {
     /// The command, where all of it is known and safe to copy.
     resume: Option<String>,

@@ -135,7 +135,7 @@ impl<'a> Show<'a> {
         let who = match (message.role, actor) {
             (Role::Assistant, ActorKind::Model) => "model",
             (Role::Assistant, _) => "client, in the model's place",
-            (Role::User, ActorKind::User) => "user",
+            (Role::User | Role::System | Role::Developer, ActorKind::User) => "user",
             (Role::User, ActorKind::Agent) => "parent agent",
             (Role::User, _) => "client, in the user's place",
             (role, _) => role.word(),
@@ -232,7 +232,7 @@ impl<'a> Show<'a> {
         let mut shown = 0;
         for line in clean.trim_end().lines().take(lines) {
             shown += line.chars().count() + 1;
-            writeln!(out, "  {}", line.trim_end())?;
+            writeln!(out, "{}", format!("  {line}").trim_end())?;
         }
         if head.len() < text.len() || clean.trim_end().lines().count() > lines {
             let left = total.saturating_sub(shown.min(limit));
