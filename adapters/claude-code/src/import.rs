@@ -25,7 +25,7 @@ use crate::record::{Record, looks_like_record};
 use crate::report::{ImportError, LogReport, Report};
 use crate::{FORMAT, MAPPING, Options, sidecars};
 
-/// What a transcript records durably. Calls are held back until their response ended, results may be lost with the
+/// What a transcript records durably (R-EVT-011). Calls are held back until their response ended, results may be lost with the
 /// process, and neither starts nor approvals are written: only the absence of token counts means that there were none.
 const RECORDS: &[Recorded] = &[Recorded::Usage];
 
@@ -469,7 +469,7 @@ fn spooled(mut input: impl Read) -> io::Result<File> {
     Ok(file)
 }
 
-/// Copies a source to its place beside the log and opens the copy. A file is copied by the file system where that can.
+/// Copies a source to its place beside the log and opens the copy (R-BYT-015). A file is copied by the file system where that can.
 pub(crate) fn keep(place: &Path, source: &str, bytes: &mut File, file: Option<&Path>) -> Result<File, ImportError> {
     let path = place.join(source);
     let mut copy = || -> io::Result<File> {
