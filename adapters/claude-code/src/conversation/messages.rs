@@ -173,7 +173,7 @@ impl Conversation {
             self.calls.response(number);
             for input in self.queue.answered() {
                 let ended = InputEnded { input: input.hex().into(), outcome: InputOutcome::Dropped, message: None };
-                // Written behind the message: the first event of a record is what others name as parent.
+                // Written behind the message: the first event of a record is what others name as parent (R-ENV-024).
                 self.withdrawn.push(ended);
             }
         }
