@@ -73,7 +73,7 @@ impl BlobStore {
         Ok(reference(digest, bytes.len(), media, name))
     }
 
-    /// Reads the content of `digest`, and checks it.
+    /// Reads the content of `digest`, and checks it (R-BYT-013).
     ///
     /// # Errors
     /// `NotFound` where it is not there; `InvalidData` where it has other bytes than its name says.

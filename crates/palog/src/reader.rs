@@ -181,7 +181,7 @@ impl<R: Read> Reader<R> {
         Reader { lines: Lines::new(input) }
     }
 
-    /// The next event or fault; `None` at the end.
+    /// The next event or fault; `None` at the end. A fault is no end: the lines behind it are read (R-BYT-007).
     ///
     /// # Errors
     /// When the stream cannot be read.
