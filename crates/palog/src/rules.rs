@@ -121,10 +121,14 @@ mod tests {
 
     /// What carries the rules out, up to its tests, and what proves them.
     const CODE: &[&str] = &[
+        include_str!("order.rs"),
         include_str!("reader.rs"),
         include_str!("reduce/mod.rs"),
         include_str!("reduce/actions.rs"),
+        include_str!("reduce/attempt.rs"),
+        include_str!("reduce/inputs.rs"),
         include_str!("reduce/path.rs"),
+        include_str!("reduce/sources.rs"),
         include_str!("reduce/turns.rs"),
         include_str!("recover.rs"),
         include_str!("validate.rs"),

@@ -234,13 +234,17 @@ fn compactions_and_moves_leave_the_control_state_alone() {
 
 #[test]
 fn typed_prompts_are_those_of_a_person_or_the_calling_program() {
-    let message = |purpose: &str, actor: &str| {
-        Log::live().with("message.added", json!({"role": "user", "purpose": purpose, "parts": []}), json!({"actor": {"kind": actor}}))
-    };
+    let message = |purpose: &str, actor: &str| message_of("user", purpose, actor);
     let count = |log: Log| log.state().counts.prompts.0;
+    assert_eq!(count(message_of("system", "steer", "user")), 1);
+    assert_eq!(count(message_of("assistant", "prompt", "user")), 0);
     assert_eq!(count(message("prompt", "user")), 1);
     assert_eq!(count(message("steer", "user")), 1);
     assert_eq!(count(message("command", "user")), 0);
     assert_eq!(count(message("prompt", "agent")), 0);
     assert_eq!(count(message("prompt", "harness")), 0);
+}
+
+fn message_of(role: &str, purpose: &str, actor: &str) -> Log {
+    Log::live().with("message.added", json!({"role": role, "purpose": purpose, "parts": []}), json!({"actor": {"kind": actor}}))
 }
