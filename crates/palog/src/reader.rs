@@ -138,7 +138,10 @@ impl<R: Read> Lines<R> {
         }
         if self.buffer.len() - self.end < CHUNK / 2 {
             let more = CHUNK.max(self.buffer.len() / 2);
-            self.buffer.resize(self.end + more, 0);
+            // A new buffer comes zeroed from the system; growing the old one would write every byte of it.
+            let mut larger = vec![0; self.end + more];
+            larger[..self.end].copy_from_slice(&self.buffer[..self.end]);
+            self.buffer = larger;
         }
         loop {
             match self.input.read(&mut self.buffer[self.end..]) {
