@@ -153,7 +153,7 @@ wire! {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Context<'c> {
-    /// The time; without one, nothing expires and every look-up is due.
+    /// The time; without one, nothing expires and no look-up is due.
     pub now: Option<Time<'c>>,
     /// What look-ups have just seen. `owner_alive` here is a live holder; in the log it is only a file that says so.
     pub observations: &'c [Observation],

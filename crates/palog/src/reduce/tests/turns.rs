@@ -63,6 +63,8 @@ fn an_answer_is_taken_back_when_its_response_turns_out_to_hold_a_call() {
     assert_eq!(answered(&call), None);
     let later = log.result("z", true).add("message.added", unnamed(json!([{"type": "action", "action": "a"}])));
     assert_eq!(answered(&later), Some(1), "a result lies between: that is another response");
+    let part = imported().prompt("p").says("r").add("message.added", unnamed(json!([{"type": "action", "action": "a"}])));
+    assert_eq!(answered(&part), None, "without a name it belongs to the response before it");
 }
 
 /// R-TRN-004
