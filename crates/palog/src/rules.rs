@@ -126,6 +126,7 @@ pub const RULES: &[Rule] = &[
     rule("R-REC-024", "An observation of a prompt on the screen is evidence for the one unresolved call while nothing newer is known, and never makes it awaiting."),
     rule("R-REC-025", "Where no source records proposals, a ready session may hide calls that were never written down."),
     rule("R-REC-026", "Recovery looks at the state, the time and what look-ups have seen, and does nothing itself."),
+    rule("R-REC-027", "While an obligation blocks, nothing is run, continued or delivered."),
 ];
 
 #[cfg(test)]
@@ -140,10 +141,14 @@ mod tests {
         include_str!("project/anthropic.rs"),
         include_str!("project/content.rs"),
         include_str!("project/context.rs"),
+        include_str!("order.rs"),
         include_str!("reader.rs"),
         include_str!("reduce/mod.rs"),
         include_str!("reduce/actions.rs"),
+        include_str!("reduce/attempt.rs"),
+        include_str!("reduce/inputs.rs"),
         include_str!("reduce/path.rs"),
+        include_str!("reduce/sources.rs"),
         include_str!("reduce/turns.rs"),
         include_str!("recover.rs"),
         include_str!("validate.rs"),
