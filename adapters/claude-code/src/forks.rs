@@ -92,7 +92,7 @@ pub(crate) fn family(path: Option<&Path>, siblings: &[PathBuf]) -> Family {
         return Family::default();
     }
     let fork = original(0).map(|(other, shared)| {
-        let last = files[0].1.iter().filter_map(|s| s.uuid.clone()).filter(|u| shared.contains(&key(u))).next_back();
+        let last = files[0].1.iter().filter_map(|s| s.uuid.clone()).rfind(|u| shared.contains(&key(u)));
         Fork { origin: Origin { session: name(other), shared }, last }
     });
     let forks = (1..files.len()).filter(|own| original(*own).is_some_and(|(other, _)| other == 0)).map(name).collect();

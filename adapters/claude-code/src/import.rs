@@ -402,6 +402,8 @@ pub(crate) struct First {
     pub(crate) prompt: Option<u64>,
     /// Length of the first record.
     pub(crate) len: u64,
+    /// A record of the tree was among them.
+    in_tree: bool,
     /// A record of this format was among them; without one the file was read to its end.
     pub(crate) recognised: bool,
     /// Physical lines that were looked at.
@@ -414,39 +416,48 @@ impl First {
         bytes.seek(SeekFrom::Start(0))?;
         let mut first = First::default();
         let mut lines = Lines::new(&mut *bytes).of_any_length();
-        while let Next::Line(line) | Next::TornTail(line) = lines.next_line()? {
+        'lines: while let Next::Line(line) | Next::TornTail(line) = lines.next_line()? {
             first.lines += 1;
-            let (text, _) = framing::text(line.bytes.trim_ascii());
-            let Ok(record) = serde_json::from_str::<Record<'_>>(&text) else {
-                // A record may stand on a damaged line.
-                let pieces = framing::recover(line.bytes, looks_like_record);
-                first.recognised |= pieces.iter().any(|piece| match piece {
-                    Piece::Record { at, len } => {
-                        std::str::from_utf8(&line.bytes[*at..at + len]).is_ok_and(looks_like_record)
-                    }
-                    Piece::Fragment { .. } | Piece::Hole { .. } => false,
-                });
-                continue;
-            };
-            first.recognised |= record.is_recognised();
-            if first.len == 0 {
-                first.len = text.len() as u64;
-            }
-            if first.session.is_none() {
-                first.session = record.session_id.as_deref().filter(|s| !s.is_empty()).map(str::to_owned);
-            }
-            if record.uuid.is_some() {
-                first.agent = record.agent_id.as_deref().filter(|s| !s.is_empty()).map(str::to_owned);
-                first.sidechain = record.is_sidechain;
-                let content = record.message.as_ref().and_then(|m| m.content.as_ref());
-                first.prompt = content.and_then(crate::conversation::text_hash);
-                if first.session.is_some() {
+            let line = line.bytes.trim_ascii();
+            let (text, _) = framing::text(line);
+            if serde_json::from_str::<Record<'_>>(&text).is_ok() {
+                if first.take(&text) {
                     break;
+                }
+                continue;
+            }
+            for piece in framing::recover(line, looks_like_record) {
+                let Piece::Record { at, len } = piece else { continue };
+                let (text, _) = framing::text(&line[at..at + len]);
+                if first.take(&text) {
+                    break 'lines;
                 }
             }
         }
         bytes.seek(SeekFrom::Start(0))?;
         Ok(first)
+    }
+}
+
+impl First {
+    /// Takes in a record, and says whether all is known.
+    fn take(&mut self, text: &str) -> bool {
+        let Ok(record) = serde_json::from_str::<Record<'_>>(text) else { return false };
+        self.recognised |= record.is_recognised();
+        if self.len == 0 {
+            self.len = text.len() as u64;
+        }
+        if self.session.is_none() {
+            self.session = record.session_id.as_deref().filter(|s| !s.is_empty()).map(str::to_owned);
+        }
+        if record.uuid.is_some() && !self.in_tree {
+            self.in_tree = true;
+            self.agent = record.agent_id.as_deref().filter(|s| !s.is_empty()).map(str::to_owned);
+            self.sidechain = record.is_sidechain;
+            let content = record.message.as_ref().and_then(|m| m.content.as_ref());
+            self.prompt = content.and_then(crate::conversation::text_hash);
+        }
+        self.in_tree && self.session.is_some()
     }
 }
 

@@ -1,55 +1,79 @@
 //! What a transcript record looks like, read by key and borrowed from its line (`spec/sources/claude-code.md`).
 //!
-//! Members that are not listed stay in the kept source. A record whose known members have another form than here is kept
-//! as it stands.
+//! Members that are not listed stay in the kept source. A member that has another form than here counts as absent, so that
+//! one odd member does not hide a call in the same record.
 
 use palog::json::{Raw, Str};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
+use serde_json::value::RawValue;
 
 /// One line of a transcript.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
 pub(crate) struct Record<'a> {
+    #[serde(default, deserialize_with = "text_or_empty")]
     pub(crate) r#type: Str<'a>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) subtype: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) uuid: Option<Str<'a>>,
     #[serde(default, deserialize_with = "nullable")]
     pub(crate) parent_uuid: Nullable<Str<'a>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient_flag")]
     pub(crate) is_sidechain: bool,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) agent_id: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) session_id: Option<Str<'a>>,
     pub(crate) timestamp: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) cwd: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) version: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) git_branch: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) message: Option<Message<'a>>,
     pub(crate) tool_use_result: Option<Raw<'a>>,
     pub(crate) tool_denial_kind: Option<Raw<'a>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient_flag")]
     pub(crate) is_meta: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient_flag")]
     pub(crate) is_compact_summary: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient_flag")]
     pub(crate) is_api_error_message: bool,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) prompt_id: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) prompt_source: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) permission_mode: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) origin: Option<Origin<'a>>,
     pub(crate) interrupted_message_id: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) request_id: Option<Str<'a>>,
     pub(crate) error: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) attachment: Option<Attachment<'a>>,
     pub(crate) content: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) operation: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) leaf_uuid: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) compact_metadata: Option<CompactMetadata<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) microcompact_metadata: Option<MicrocompactMetadata<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) mode: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) custom_title: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) ai_title: Option<Str<'a>>,
     pub(crate) summary: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) data: Option<Typed<'a>>,
 }
 
@@ -62,13 +86,45 @@ pub(crate) enum Nullable<T> {
     Some(T),
 }
 
-fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Nullable<T>, D::Error> {
-    Ok(Option::deserialize(d)?.map_or(Nullable::Null, Nullable::Some))
+fn nullable<'de, D: Deserializer<'de>>(d: D) -> Result<Nullable<Str<'de>>, D::Error> {
+    let raw = <&RawValue>::deserialize(d)?;
+    Ok(text(raw).map_or(Nullable::Null, Nullable::Some))
+}
+
+/// The characters of a JSON string, lone surrogates replaced; `None` where it is no string.
+fn text(raw: &RawValue) -> Option<Str<'_>> {
+    let json = raw.get();
+    if !json.starts_with('"') {
+        return None;
+    }
+    // Most strings have no escapes, and are borrowed.
+    match serde_json::from_str(json) {
+        Ok(text) => Some(text),
+        Err(_) => Raw::from(raw).text().map(|t| t.into_owned().into()),
+    }
+}
+
+fn lenient_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Str<'de>>, D::Error> {
+    <&RawValue>::deserialize(d).map(text)
+}
+
+fn text_or_empty<'de, D: Deserializer<'de>>(d: D) -> Result<Str<'de>, D::Error> {
+    <&RawValue>::deserialize(d).map(|raw| text(raw).unwrap_or_default())
+}
+
+fn lenient<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    let raw = <&'de RawValue>::deserialize(d)?;
+    Ok(serde_json::from_str(raw.get()).unwrap_or_default())
+}
+
+fn lenient_flag<'de, D: Deserializer<'de>>(d: D) -> Result<bool, D::Error> {
+    <&RawValue>::deserialize(d).map(|raw| raw.get() == "true")
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct Origin<'a> {
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) kind: Option<Str<'a>>,
 }
 
@@ -76,15 +132,20 @@ pub(crate) struct Origin<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct Typed<'a> {
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) r#type: Option<Str<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct Message<'a> {
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) id: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) model: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) content: Option<Content<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) stop_reason: Option<Str<'a>>,
     pub(crate) usage: Option<Raw<'a>>,
 }
@@ -98,11 +159,21 @@ pub(crate) enum Content<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let raw = <&serde_json::value::RawValue>::deserialize(d)?;
+        let raw = <&RawValue>::deserialize(d)?;
         if raw.get().starts_with('[') {
             serde_json::from_str(raw.get()).map(Content::Blocks).map_err(D::Error::custom)
         } else {
             Ok(Content::Text(raw.into()))
+        }
+    }
+}
+
+impl<'a> Content<'a> {
+    /// Reads the content of a result; what has not the form of blocks is taken as one value.
+    pub(crate) fn of_result(raw: &'a Raw<'_>) -> Self {
+        match serde_json::from_str(raw.get()) {
+            Ok(content) => content,
+            Err(_) => Content::Text(raw.borrowed()),
         }
     }
 }
@@ -114,35 +185,43 @@ pub(crate) struct Block<'a> {
     pub(crate) members: Members<'a>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct Members<'a> {
+    #[serde(default, deserialize_with = "text_or_empty")]
     pub(crate) r#type: Str<'a>,
     pub(crate) text: Option<Raw<'a>>,
     pub(crate) thinking: Option<Raw<'a>>,
     pub(crate) signature: Option<Raw<'a>>,
     pub(crate) data: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) id: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) name: Option<Str<'a>>,
     pub(crate) input: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) tool_use_id: Option<Str<'a>>,
-    pub(crate) content: Option<Content<'a>>,
+    /// Of a result. Read when it is needed: blocks can stand in blocks to any depth.
+    pub(crate) content: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) is_error: Option<bool>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) source: Option<Source<'a>>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Block<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let raw = <&'de serde_json::value::RawValue>::deserialize(d)?;
-        let members = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
-        Ok(Block { raw: raw.into(), members })
+        let raw = <&'de RawValue>::deserialize(d)?;
+        Ok(Block { raw: raw.into(), members: serde_json::from_str(raw.get()).unwrap_or_default() })
     }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct Source<'a> {
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) r#type: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) media_type: Option<Str<'a>>,
     pub(crate) data: Option<Raw<'a>>,
 }
@@ -150,50 +229,71 @@ pub(crate) struct Source<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
 pub(crate) struct Attachment<'a> {
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) r#type: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) prompt: Option<Content<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) origin: Option<Origin<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) names: Option<Vec<Str<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
 pub(crate) struct CompactMetadata<'a> {
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) trigger: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) pre_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) post_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) preserved_messages: Option<PreservedMessages<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) preserved_segment: Option<PreservedSegment<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
 pub(crate) struct PreservedMessages<'a> {
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) anchor_uuid: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) uuids: Option<Vec<Str<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
 pub(crate) struct PreservedSegment<'a> {
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) head_uuid: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) anchor_uuid: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) tail_uuid: Option<Str<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
 pub(crate) struct MicrocompactMetadata<'a> {
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) trigger: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) pre_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) compacted_tool_ids: Option<Vec<Str<'a>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Usage {
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) cache_creation_input_tokens: Option<u64>,
 }
 
@@ -201,12 +301,19 @@ pub(crate) struct Usage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
 pub(crate) struct ToolUseResult<'a> {
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) interrupted: Option<bool>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) background_task_id: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) persisted_output_path: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) persisted_output_size: Option<u64>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) status: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) agent_id: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) file: Option<ResultFile<'a>>,
 }
 
@@ -214,6 +321,7 @@ pub(crate) struct ToolUseResult<'a> {
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct ResultFile<'a> {
     pub(crate) base64: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) r#type: Option<Str<'a>>,
 }
 

@@ -88,11 +88,13 @@ impl Facts {
     fn hear(&mut self, message: &MessageAdded<'_>, actor: ActorKind, said: Said) {
         let purpose = message.purpose.as_deref().unwrap_or("prompt");
         match message.role {
-            Role::User if matches!(actor, ActorKind::User | ActorKind::Agent) && matches!(purpose, "prompt" | "steer") => {
+            // A client may give a steer to the model in another role.
+            Role::User | Role::System | Role::Developer if matches!(actor, ActorKind::User | ActorKind::Agent) && matches!(purpose, "prompt" | "steer") => {
                 self.prompt = Some(said);
             }
             Role::Assistant if purpose == "error" => self.error = Some(said),
-            Role::Assistant if message.in_context != Some(false) => self.answer = Some(said),
+            // What a client puts in the model's place is no answer.
+            Role::Assistant if message.in_context != Some(false) && actor == ActorKind::Model => self.answer = Some(said),
             _ => {}
         }
     }

@@ -7,22 +7,22 @@ use std::io::{self, BufRead, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use palog::blob::BlobStore;
-use palog::diagnostic::{Code, Diagnostics, Severity};
+use palog::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use palog::reader::Reader;
 use palog_claude_code::{self as claude_code, Discovery, ImportError, Session, Stream};
 
 use crate::args::Subject;
+use crate::choice::{choose, choose_session, logs_in};
 use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
 use crate::render::diagnostics::{Sources, summary};
-use crate::render::text::{clean_line, count};
+use crate::render::overview::Overview;
 use crate::terminal::Terminal;
 
 /// What every line of a log begins with.
 const MAGIC: &[u8] = b"{\"palog\":";
 /// What a log's file name ends in.
 pub(crate) const SUFFIX: &str = ".palog.jsonl";
-/// How many sessions are listed where one has to be chosen.
-const LISTED: usize = 30;
 
 /// A log, ready to be read as often as needed.
 pub(crate) struct Opened {
@@ -32,19 +32,42 @@ pub(crate) struct Opened {
     pub(crate) blobs: Option<BlobStore>,
     /// Where it lies, if it is a file that the user can look into.
     path: Option<PathBuf>,
+    /// It was made here from a vendor's files, and what is wrong with them was told.
+    imported: bool,
     file: File,
 }
 
 impl Opened {
     /// Reads from the beginning.
-    pub(crate) fn reader(&mut self) -> Result<Reader<&File>, Failure> {
-        self.file.seek(SeekFrom::Start(0)).map_err(|e| Failure::unreadable(&self.name, &e))?;
-        Ok(Reader::new(&self.file))
+    pub(crate) fn reader(&self) -> Result<Reader<&File>, Failure> {
+        self.start().map(Reader::new)
     }
 
-    /// The file, for what reads it from its beginning.
+    /// The file, for what goes to its beginning by itself.
     pub(crate) fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The file, at its beginning.
+    pub(crate) fn start(&self) -> Result<&File, Failure> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0)).map_err(|e| Failure::unreadable(&self.name, &e))?;
+        Ok(file)
+    }
+
+    /// The log, if it is of the session that is wanted.
+    fn of_session(self, wanted: Option<&str>) -> Result<Self, Failure> {
+        let Some(wanted) = wanted else { return Ok(self) };
+        let session = Overview::read(&self)?.session.unwrap_or_default();
+        if session.starts_with(wanted) {
+            return Ok(self);
+        }
+        Err(Failure::new(Exit::NothingMatched, format!("{} is a log of session {session}, not of {wanted}", self.name)))
+    }
+
+    /// Where it lies, if it is a file that the user can look into.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// A failure to read it.
@@ -116,7 +139,7 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
     if !meta.is_file() {
         return spool(&name, file);
     }
-    Ok(Opened { blobs: Some(BlobStore::beside(path)), path: Some(path.into()), name, file })
+    Ok(Opened { blobs: Some(BlobStore::beside(path)), path: Some(path.into()), imported: false, name, file })
 }
 
 /// Opens the session that a command is about.
@@ -124,6 +147,9 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
     let path = subject.path.as_path();
     let wanted = subject.session.as_deref();
     if is_dash(path) {
+        if wanted.is_some() {
+            return Err(Failure::new(Exit::Usage, "--session chooses among the sessions of a file or directory, and standard input holds one"));
+        }
         return match content_of_stdin()? {
             Content::Log => spool("standard input", io::stdin().lock()),
             Content::Zstd => Err(compressed("-")),
@@ -144,7 +170,7 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
             return spool(&name, file);
         }
         match content_of(path)? {
-            Content::Log => return open_log(path),
+            Content::Log => return open_log(path).and_then(|log| log.of_session(wanted)),
             Content::Zstd => return Err(compressed(&name)),
             Content::Empty => return Err(Failure::new(Exit::Unreadable, format!("{name} is empty"))),
             Content::Other if name.ends_with(SUFFIX) => return open_log(path),
@@ -152,7 +178,7 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
         }
     }
     let found = discover(path)?;
-    let chosen = choose(&name, candidates(&found.sessions), wanted)?;
+    let chosen = choose_session(&name, &found.sessions, wanted)?;
     if meta.is_file() && !found.beside.is_empty() {
         terminal.help(&beside(&found));
     }
@@ -181,127 +207,49 @@ pub(crate) fn beside(found: &Discovery) -> String {
     format!("this file alone was read; what belongs to its session also lies in {}{more}: give the directory to read that as well", names.join(", "))
 }
 
-/// A session, or the subagent of one, that can be asked for.
-pub(crate) struct Candidate {
-    /// Its id; `None` where only the records tell it.
-    id: Option<String>,
-    /// Which of the sessions that were found it is, or belongs to.
-    pub(crate) index: usize,
-    /// The id of the subagent, if it is one.
-    pub(crate) agent: Option<String>,
-    /// Where it is.
-    path: PathBuf,
-}
-
-/// The sessions and their subagents.
-pub(crate) fn candidates(sessions: &[Session]) -> Vec<Candidate> {
-    let of = |(index, session): (usize, &Session)| {
-        let path = session.path().map(Path::to_path_buf).unwrap_or_default();
-        let main = Candidate { id: session.id().map(str::to_owned), index, agent: None, path: path.clone() };
-        let agents = session.agents().map(|a| Candidate { id: Some(a.into()), index, agent: Some(a.into()), path: path.clone() });
-        std::iter::once(main).chain(agents).collect::<Vec<_>>()
-    };
-    sessions.iter().enumerate().flat_map(of).collect()
-}
-
-/// The logs that lie directly in a directory.
-fn logs_in(directory: &Path) -> Result<Vec<Candidate>, Failure> {
-    let name = directory.display().to_string();
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(directory).map_err(|e| Failure::unreadable(&name, &e))? {
-        let path = entry.map_err(|e| Failure::unreadable(&name, &e))?.path();
-        let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        if let Some(stem) = file.strip_suffix(SUFFIX).filter(|s| !s.starts_with('.')) {
-            let agent = stem.split_once(".agent-").map(|(_, agent)| agent.to_owned());
-            paths.push(Candidate { id: Some(agent.clone().unwrap_or_else(|| stem.into())), index: 0, agent, path });
-        }
-    }
-    paths.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(paths)
-}
-
-/// The one that is meant: by the beginning of its id, or because there is no other.
-pub(crate) fn choose(name: &str, mut all: Vec<Candidate>, wanted: Option<&str>) -> Result<Candidate, Failure> {
-    let mains = all.iter().filter(|c| c.agent.is_none()).count();
-    let matches = |c: &Candidate| match (wanted, &c.id) {
-        (None, _) => c.agent.is_none() || mains == 0,
-        (Some(wanted), Some(id)) => id.starts_with(wanted),
-        // The records tell the id; the import checks it.
-        (Some(_), None) => all.len() == 1,
-    };
-    let mut fitting: Vec<usize> = (0..all.len()).filter(|i| matches(&all[*i])).collect();
-    let exact: Vec<usize> = fitting.iter().copied().filter(|i| all[*i].id.as_deref() == wanted).collect();
-    if wanted.is_some() && exact.len() == 1 {
-        fitting = exact;
-    }
-    match &fitting[..] {
-        [one] => Ok(all.swap_remove(*one)),
-        [] => {
-            let what = wanted.map_or_else(String::new, |w| format!(" whose id begins with {w}"));
-            Err(Failure::new(Exit::NothingMatched, format!("{name} holds no session{what}:\n{}", list(&all.iter().collect::<Vec<_>>()))))
-        }
-        several => {
-            let several: Vec<&Candidate> = several.iter().map(|i| &all[*i]).collect();
-            let n = count(several.len() as u64, "session", "sessions");
-            let which = wanted.map_or_else(String::new, |w| format!(" whose id begins with {w}"));
-            let hint = match several.iter().find_map(|c| c.id.as_deref()) {
-                Some(id) if wanted != Some(id) => {
-                    let start: String = id.chars().take(8).collect();
-                    format!("say which one with --session, for example --session {start}")
-                }
-                _ => "give the path of its file instead".into(),
-            };
-            Err(Failure::new(Exit::Usage, format!("{name} holds {n}{which}:\n{}", list(&several))).help(hint))
-        }
-    }
-}
-
-/// Sessions as a list, the one that was written to last first.
-fn list(candidates: &[&Candidate]) -> String {
-    let mut rows: Vec<(Option<std::time::SystemTime>, String)> = candidates
-        .iter()
-        .map(|c| {
-            let modified = fs::metadata(&c.path).and_then(|m| m.modified()).ok();
-            let when = modified.and_then(|m| jiff::Timestamp::try_from(m).ok());
-            let when = when.map_or_else(|| "-".into(), |t| t.strftime("%Y-%m-%d %H:%M UTC").to_string());
-            let id = c.id.as_deref().unwrap_or("(id unknown)");
-            let what = if c.agent.is_some() { "subagent of " } else { "" };
-            (modified, format!("  {}  {when}  {what}{}", clean_line(id), clean_line(&c.path.to_string_lossy())))
-        })
-        .collect();
-    rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let more = rows.len().saturating_sub(LISTED);
-    let mut lines: Vec<String> = rows.into_iter().take(LISTED).map(|(_, row)| row).collect();
-    if more > 0 {
-        lines.push(format!("  … and {more} more"));
-    }
-    lines.join("\n")
-}
-
 /// Imports a session into an unnamed temporary file.
 fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<String>) -> Result<Opened, Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let file = tempfile::tempfile().map_err(scratch)?;
-    let writer = BufWriter::with_capacity(1 << 20, file.try_clone().map_err(scratch)?);
-    let mut target = Stream::new(writer);
+    let progress = Progress::new(session.size());
+    progress.begin(session.size());
+    let writer = progress.count(file.try_clone().map_err(scratch)?);
+    let mut target = Stream::new(BufWriter::with_capacity(1 << 20, writer));
     if let Some(agent) = agent {
         target = target.of_agent(agent);
     }
     let mut options = claude_code::Options::default();
     options.sources = false;
-    let report = claude_code::import(&session, &mut target, &options).map_err(|e| import_failure(&e))?;
+    let report = claude_code::import(&session, &mut target, &options);
+    progress.end();
+    let report = report.map_err(|e| import_failure(&e))?;
     drop(target);
     if let Some(summary) = summary_of_trouble(&report) {
         let _ = io::Write::write_fmt(&mut terminal.err, format_args!("{}: {summary} while reading {name}\n", terminal.err_style.yellow("note")));
         terminal.help(&format!("palog import {name} -o DIR/ tells them one by one"));
     }
-    Ok(Opened { name: name.into(), blobs: None, path: None, file })
+    Ok(Opened { name: name.into(), blobs: None, path: None, imported: true, file })
 }
 
-/// Counts of findings, if there is more than information.
+/// Counts of findings about the input, if there is more than information. What is unresolved or waits is told by the
+/// commands themselves.
 fn summary_of_trouble(report: &claude_code::Report) -> Option<String> {
-    let trouble = [Severity::Error, Severity::Void, Severity::Warning].iter().any(|s| report.diagnostics.count(*s) > 0);
-    trouble.then(|| summary(&report.diagnostics)).flatten()
+    let mut trouble = untold(&report.diagnostics);
+    trouble.retain(|d| d.severity != Severity::Info);
+    summary(&collect(trouble))
+}
+
+/// Findings without those that commands tell in their own words: calls of unknown outcome, and what waits.
+fn untold(diagnostics: &Diagnostics) -> Vec<Diagnostic> {
+    let told = |code: Code| code.as_str().starts_with("tool.") || code.as_str().starts_with("state.");
+    let groups = diagnostics.groups().iter().filter(|g| !told(g.code));
+    groups.flat_map(|g| g.first.iter().cloned()).collect()
+}
+
+fn collect(all: Vec<Diagnostic>) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    all.into_iter().for_each(|d| diagnostics.push(d));
+    diagnostics
 }
 
 /// Why an import failed, and what can be done about it.
@@ -325,9 +273,14 @@ pub(crate) fn tell_faults(terminal: &mut Terminal, log: &Opened, faults: &Diagno
         let why = unsupported.first.first().and_then(|d| d.why.clone()).unwrap_or_default();
         return Err(Failure::new(Exit::Unreadable, format!("{}: {why}", log.name)).help(Code::UnsupportedVersion.remedy()));
     }
+    let mut untold = untold(faults);
+    if log.imported {
+        // What is left would be a fault of this program.
+        untold.retain(|d| d.severity == Severity::Error);
+    }
     terminal.flush()?;
     let style = terminal.err_style;
-    crate::render::diagnostics::render(&mut terminal.err, style, faults, &Sources::new(log.path.clone()))?;
+    crate::render::diagnostics::render(&mut terminal.err, style, &collect(untold), &Sources::new(log.path.clone()))?;
     Ok(())
 }
 
@@ -336,5 +289,5 @@ fn spool(name: &str, mut from: impl Read) -> Result<Opened, Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
     io::copy(&mut from, &mut file).map_err(|e| Failure::unreadable(name, &e))?;
-    Ok(Opened { name: name.into(), blobs: None, path: None, file })
+    Ok(Opened { name: name.into(), blobs: None, path: None, imported: false, file })
 }

@@ -1,10 +1,13 @@
 //! The command line of palog: arguments, rendering, exit codes. What it prints is computed by the libraries.
 
 mod args;
+mod choice;
 mod commands;
 mod exit;
+mod facts;
 mod input;
 mod output;
+mod progress;
 mod render;
 mod terminal;
 
@@ -25,7 +28,12 @@ fn main() -> ExitCode {
         let _ = writeln!(std::io::stderr(), "\nerror: this is a bug in palog {}: {panic}", env!("CARGO_PKG_VERSION"));
         let _ = writeln!(std::io::stderr(), "help: report it with the command line; a log is never changed by reading it");
     }));
-    panic::catch_unwind(run).unwrap_or(Exit::Bug).into()
+    guarded(run).into()
+}
+
+/// A panic is a bug, whatever was done at the time.
+fn guarded(work: impl FnOnce() -> Exit) -> Exit {
+    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(Exit::Bug)
 }
 
 fn run() -> Exit {
@@ -34,21 +42,13 @@ fn run() -> Exit {
         Err(error) => return usage(&error),
     };
     let mut terminal = Terminal::new();
-    let result = panic::catch_unwind(AssertUnwindSafe(|| {
-        let exit = dispatch(&mut terminal, &arguments.command)?;
-        terminal.flush()?;
-        Ok(exit)
-    }));
-    match result {
-        Ok(Ok(exit)) => exit,
-        Ok(Err(failure)) => {
-            // What was found before the failure is still told.
-            let _ = terminal.flush();
-            terminal.fail(&failure);
-            failure.exit
-        }
-        Err(_) => Exit::Bug,
-    }
+    let result = dispatch(&mut terminal, &arguments.command).and_then(|exit| terminal.flush().map(|()| exit));
+    result.unwrap_or_else(|failure| {
+        // What was found before the failure is still told.
+        let _ = terminal.flush();
+        terminal.fail(&failure);
+        failure.exit
+    })
 }
 
 fn dispatch(terminal: &mut Terminal, command: &Command) -> Result<Exit, Failure> {
@@ -56,7 +56,9 @@ fn dispatch(terminal: &mut Terminal, command: &Command) -> Result<Exit, Failure>
         Command::Import(args) => commands::import::run(terminal, args),
         Command::Show(args) => commands::show::run(terminal, args),
         Command::Context(args) => commands::context::run(terminal, args),
-        _ => Err(Failure::new(Exit::Bug, "not there yet")),
+        Command::Validate(args) => commands::validate::run(terminal, args),
+        Command::State(args) => commands::state::run(terminal, args),
+        Command::Recover(args) => commands::recover::run(terminal, args),
     }
 }
 
@@ -69,5 +71,16 @@ fn usage(error: &clap::Error) -> Exit {
             Err(error) => Failure::output(&error).exit,
         },
         _ => Exit::Usage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_told_as_a_bug() {
+        assert_eq!(ExitCode::from(guarded(|| panic!("on purpose"))), ExitCode::from(70));
+        assert_eq!(ExitCode::from(guarded(|| Exit::NothingMatched)), ExitCode::from(4));
     }
 }

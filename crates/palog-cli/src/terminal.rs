@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
-use crate::render::text::clean_lines;
+use crate::render::text::{clean_json, clean_lines};
 
 /// Where a command writes to: facts to `out`, all else to `err`.
 pub(crate) struct Terminal {
@@ -64,7 +64,7 @@ impl Terminal {
 /// Writes a value as one JSON document and a line feed.
 pub(crate) fn write_json<T: Serialize>(out: &mut dyn Write, value: &T) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Failure::new(Exit::Bug, format!("a result has no JSON form: {e}")))?;
-    Ok(writeln!(out, "{text}")?)
+    Ok(writeln!(out, "{}", clean_json(&text))?)
 }
 
 /// Colours, or none.

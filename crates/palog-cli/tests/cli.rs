@@ -192,7 +192,7 @@ fn nothing_of_a_log_reaches_the_terminal_as_it_stands() {
     let events = varied().join("\n").replace("Fix the checkout", nasty).replace("no route", nasty).replace("ping staging", nasty).replace("not from here", nasty);
     let events: Vec<&str> = events.split('\n').collect();
     bench.log("nasty.palog.jsonl", &events);
-    for args in [&["show", "nasty.palog.jsonl"][..], &["show", "nasty.palog.jsonl", "--full"], &["context", "nasty.palog.jsonl", "--for", "anthropic", "--at", "12"]] {
+    for args in [&["show", "nasty.palog.jsonl"][..], &["show", "nasty.palog.jsonl", "--full"], &["context", "nasty.palog.jsonl", "--for", "anthropic", "--at", "12"], &["recover", "nasty.palog.jsonl"], &["state", "nasty.palog.jsonl"], &["state", "nasty.palog.jsonl", "--format", "json"], &["show", "nasty.palog.jsonl", "--format", "json"]] {
         let run = bench.run(args);
         assert_eq!(run.code, 0, "{}", run.err);
         assert!(run.out.contains("owned"), "{args:?} shows the text");
@@ -265,4 +265,373 @@ fn an_input_that_cannot_be_read_is_told_with_3() {
         assert!(run.err.starts_with("error: ") && run.err.contains(name), "{}", run.err);
     }
     assert_eq!(bench.pipe(&["show", "-"], b"").code, 3);
+}
+
+/// A file of the suite.
+fn fixture(path: &str) -> String {
+    fixtures().join(path).to_string_lossy().into_owned()
+}
+
+const PENDING: &str = "claude-code/tui_perm_pending/snap-after-kill";
+const PENDING_ID: &str = "ba832ebf-67f7-51c3-84cf-5cf705065f1f";
+
+/// The time that pages are made at.
+const NOW: &str = "2026-11-29T15:00:00Z";
+
+/// Paths of this machine have no place in a snapshot.
+fn neutral(bench: &Bench, text: &str) -> String {
+    let fixtures = fixtures().to_string_lossy().into_owned();
+    text.replace(&fixtures, "SOURCES").replace(&*bench.directory.path().to_string_lossy(), "HERE")
+}
+
+#[test]
+fn import_writes_a_log_with_its_sources_and_reports() {
+    let bench = Bench::new();
+    let run = bench.run(&["import", &fixture(PENDING), "-o", "logs/", "--format", "json"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let report = run.json();
+    let logs = report["logs"].as_array().expect("logs");
+    assert_eq!(logs.len(), 1);
+    assert_eq!(logs[0]["path"], format!("logs/{PENDING_ID}.palog.jsonl"));
+    assert_eq!((&logs[0]["session"], &logs[0]["format"], &logs[0]["records"]), (&PENDING_ID.into(), &"claude-code".into(), &8.into()));
+    assert_eq!(logs[0].get("parent"), None, "members that do not apply are absent");
+    let severities = logs[0]["severities"].as_object().expect("severities");
+    assert_eq!(severities.keys().collect::<Vec<_>>(), ["error", "info", "void", "warning"]);
+    let members: Vec<&String> = report["inputs"][0].as_object().expect("an input").keys().collect();
+    assert_eq!(members, ["by_type", "foreign", "format", "fragments", "kept", "lines", "path", "records"]);
+    let transcript = fs::read(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"))).expect("the fixture");
+    let kept = fs::read(bench.path(&format!("logs/{PENDING_ID}.palog.sources/transcript"))).expect("the kept source");
+    assert_eq!(kept, transcript);
+    let events = fs::read_to_string(bench.path(&format!("logs/{PENDING_ID}.palog.jsonl"))).expect("the log");
+    assert_eq!(logs[0]["events"], events.lines().count());
+}
+
+#[test]
+fn import_never_overwrites() {
+    let bench = Bench::new();
+    let path = format!("logs/{PENDING_ID}.palog.jsonl");
+    bench.file(&path, "mine");
+    let run = bench.run(&["import", &fixture(PENDING), "-o", "logs"]);
+    assert_eq!(run.code, 1);
+    assert!(run.err.contains(&path) && run.err.contains("never overwritten"), "{}", run.err);
+    assert_eq!(fs::read_to_string(bench.path(&path)).expect("it is there"), "mine");
+    assert_eq!(fs::read_dir(bench.path("logs")).expect("a directory").count(), 1, "nothing is left beside it");
+}
+
+#[test]
+fn import_to_standard_output_reports_on_standard_error() {
+    let bench = Bench::new();
+    let run = bench.run(&["import", &fixture(PENDING), "--format", "json"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.starts_with(r#"{"palog":1,"#));
+    let report: serde_json::Value = serde_json::from_str(&run.err).expect("the report");
+    assert_eq!(report["logs"][0].get("path"), None);
+    let piped = bench.pipe(&["show", "-"], run.out.as_bytes());
+    assert_eq!(piped.code, 0);
+    assert!(piped.out.contains("Make the file please."), "{}", piped.out);
+    let human = bench.run(&["import", &fixture(PENDING), "-o", "out.palog.jsonl"]);
+    snapshot!("import", neutral(&bench, &human.all()));
+}
+
+#[test]
+fn import_of_a_file_names_what_lies_beside_it() {
+    let bench = Bench::new();
+    let file = fixture(&format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"));
+    let run = bench.run(&["import", &file, "-o", "out/"]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let help = run.err.lines().find(|l| l.starts_with("help: this file alone was read")).unwrap_or_else(|| panic!("{}", run.err));
+    assert!(help.contains("snap-after-kill/sessions"), "{help}");
+}
+
+#[test]
+fn import_from_standard_input() {
+    let bench = Bench::new();
+    let file = fixture(&format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"));
+    let bytes = fs::read(file).expect("the fixture");
+    let run = bench.pipe(&["import", "-", "-o", "out/", "--format", "json"], &bytes);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_eq!(run.json()["logs"][0]["session"], PENDING_ID);
+    assert_eq!(bench.pipe(&["recover", "-", "--format", "json"], &bytes).json()["verdict"], "needs_reconcile");
+    // What is a log already is told so.
+    let log = fs::read(bench.path(&format!("out/{PENDING_ID}.palog.jsonl"))).expect("the log");
+    let again = bench.pipe(&["import", "-", "-o", "out/"], &log);
+    assert_eq!(again.code, 2);
+    assert!(again.err.contains("is a log of palog already"), "{}", again.err);
+}
+
+#[test]
+fn several_sessions_need_a_directory_or_a_choice() {
+    let bench = Bench::new();
+    let one = fs::read_to_string(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"))).expect("the fixture");
+    let other = "ba832ebf-0000-4000-8000-000000000000";
+    bench.file(&format!("c/projects/p/{PENDING_ID}.jsonl"), &one);
+    bench.file(&format!("c/projects/p/{other}.jsonl"), one.replace(PENDING_ID, other));
+    for args in [&["import", "c"][..], &["import", "c", "-o", "x.palog.jsonl"], &["show", "c"], &["recover", "c"], &["show", "c", "--session", "ba832ebf"]] {
+        let run = bench.run(args);
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{args:?}: {}", run.err);
+        assert!(run.err.contains(PENDING_ID) && run.err.contains(other), "{args:?}: {}", run.err);
+    }
+    let run = bench.run(&["import", "c", "-o", "logs", "--format", "json"]);
+    assert_eq!(run.json()["logs"].as_array().expect("logs").len(), 2, "{}", run.err);
+    for subject in ["c", "logs"] {
+        let chosen = bench.run(&["show", subject, "--session", "ba832ebf-0", "--format", "json"]);
+        assert_eq!(chosen.json()["session"], other, "{subject}");
+        assert_eq!(bench.run(&["show", subject, "--session", "ffff"]).code, 4);
+    }
+    assert_eq!(bench.run(&["import", "c", "--session", "ffff", "-o", "more"]).code, 4);
+    assert!(!bench.path("more").exists());
+}
+
+#[test]
+fn a_session_that_fails_does_not_stop_the_others() {
+    let bench = Bench::new();
+    let one = fs::read(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"))).expect("the fixture");
+    bench.file(&format!("c/projects/p/{PENDING_ID}.jsonl"), &one);
+    bench.file("c/projects/p/notes.jsonl", "{\"shopping\":[\"milk\"]}\n");
+    let run = bench.run(&["import", "c", "-o", "logs", "--format", "json"]);
+    assert_eq!(run.code, 1, "{}", run.err);
+    let report = run.json();
+    assert_eq!(report["logs"].as_array().expect("logs").len(), 1);
+    let finding = &report["diagnostics"].as_array().expect("findings").iter().find(|d| d["code"] == "session.nothing_recognised").expect("told")["at"][0];
+    assert_eq!(finding["input"], "projects/p/notes.jsonl");
+    assert_eq!(bench.run(&["import", "c/projects/p/notes.jsonl"]).code, 3);
+    bench.file("nothing/readme.txt", "");
+    assert_eq!(bench.run(&["import", "nothing", "-o", "logs2"]).code, 4);
+}
+
+#[test]
+fn a_subagent_is_addressed_by_its_id() {
+    let bench = Bench::new();
+    let config = fixture("claude-code/subagent/config");
+    let run = bench.run(&["import", &config, "-o", "logs", "--format", "json"]);
+    let report = run.json();
+    let agent = report["logs"].as_array().expect("logs").iter().find(|l| l.get("parent").is_some()).expect("a subagent").clone();
+    let id = agent["session"].as_str().expect("its id");
+    for subject in [config.as_str(), "logs"] {
+        let shown = bench.run(&["show", subject, "--session", &id[..6], "--format", "json"]);
+        assert_eq!(shown.json()["session"], id, "{subject}: {}", shown.err);
+    }
+    let alone = bench.run(&["import", &config, "--session", id, "-o", "alone", "--format", "json"]);
+    assert_eq!(alone.json()["logs"].as_array().expect("logs").len(), 1);
+    assert_eq!(fs::read_dir(bench.path("alone")).expect("a directory").filter(|e| e.as_ref().expect("an entry").path().extension().is_some_and(|x| x == "jsonl")).count(), 1);
+}
+
+#[test]
+fn the_page_for_a_call_that_may_have_run() {
+    let bench = Bench::new();
+    let run = bench.run(&["recover", &fixture(PENDING), "--now", NOW]);
+    snapshot!("recover_unknown", run.all());
+}
+
+#[test]
+fn the_page_for_an_open_question() {
+    let bench = Bench::new();
+    let run = bench.run(&["recover", &fixture("claude-code/tui_ask_pending/snap-after-kill"), "--now", NOW]);
+    snapshot!("recover_question", run.all());
+}
+
+#[test]
+fn the_page_for_a_session_that_can_go_on() {
+    let bench = Bench::new();
+    let run = bench.run(&["recover", &fixture("claude-code/kill_midstream/snap-after-kill"), "--now", NOW]);
+    snapshot!("recover_ready", run.all());
+}
+
+#[test]
+fn the_page_for_a_session_with_nothing_open() {
+    let bench = Bench::new();
+    let run = bench.run(&["recover", &fixture("claude-code/plain_chat/config"), "--now", NOW]);
+    snapshot!("recover_idle", run.all());
+}
+
+#[test]
+fn the_page_for_a_background_command_and_queued_input() {
+    let bench = Bench::new();
+    let background = bench.run(&["recover", &fixture("claude-code/bg_task_kill/snap-after-kill"), "--now", NOW]);
+    let queued = bench.run(&["recover", &fixture("claude-code/tui_queued/snap-queued"), "--now", NOW]);
+    snapshot!("recover_background_and_queue", format!("{}\n{}", background.all(), queued.all()));
+}
+
+#[test]
+fn the_page_for_a_damaged_log_concludes_nothing() {
+    let bench = Bench::new();
+    let torn = log(&[OPENED, SOURCE, CONFIG, PROMPT, TURN, SAYS]).replace(r#"{"palog":1,"log":"l1","seq":3"#, r#"{"palog":1,"log":"l1","seq""#);
+    bench.file("damaged.palog.jsonl", torn);
+    let run = bench.run(&["recover", "damaged.palog.jsonl", "--now", NOW]);
+    snapshot!("recover_damaged", run.all());
+}
+
+#[test]
+fn a_page_fits_a_screen_for_every_session_of_the_suite() {
+    let bench = Bench::new();
+    let mut pages = 0;
+    for scenario in fs::read_dir(fixtures().join("claude-code")).expect("the fixtures") {
+        for input in fs::read_dir(scenario.expect("an entry").path()).expect("a scenario") {
+            let path = input.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            if !(name == "config" || name.starts_with("snap-") || name == "session.jsonl") {
+                continue;
+            }
+            let run = bench.run(&["recover", &path.to_string_lossy(), "--now", NOW]);
+            if run.code == 2 {
+                assert!(run.err.contains("holds 2 sessions"), "{}: {}", path.display(), run.err);
+                continue;
+            }
+            assert_eq!(run.code, 0, "{}: {}", path.display(), run.err);
+            assert!(run.out.lines().count() <= 40, "{}: {}", path.display(), run.out);
+            assert!(!run.err.contains("error"), "{}: {}", path.display(), run.err);
+            pages += 1;
+        }
+    }
+    assert!(pages > 50, "{pages} pages");
+}
+
+#[test]
+fn recover_as_json_has_the_members_of_its_contract() {
+    let bench = Bench::new();
+    let json = bench.run(&["recover", &fixture(PENDING), "--now", NOW, "--format", "json"]).json();
+    assert_eq!((&json["verdict"], &json["session"]), (&"needs_reconcile".into(), &PENDING_ID.into()));
+    let owed = &json["obligations"][0];
+    assert_eq!((&owed["decision"], &owed["blocking"]), (&"reconcile".into(), &true.into()));
+    assert_eq!(owed["call"]["name"], "Bash");
+    for member in ["subject", "reason", "rule", "evidence"] {
+        assert!(owed.get(member).is_some(), "{member}");
+    }
+    let evidence = owed["evidence"].as_array().expect("evidence");
+    assert!(evidence.iter().any(|e| e["kind"] == "approval_asked"), "{evidence:?}");
+}
+
+#[test]
+fn a_look_up_that_shows_a_holder_makes_the_session_owned() {
+    let bench = Bench::new();
+    bench.file("seen.json", r#"[{"fact":"owner_alive","source":"ps"}]"#);
+    let path = fixture("claude-code/plain_chat/config");
+    let json = bench.run(&["recover", &path, "--observe", "seen.json", "--format", "json"]).json();
+    assert_eq!(json["verdict"], "owned");
+    bench.file("wrong.json", r#"{"fact":1}"#);
+    assert_eq!(bench.run(&["recover", &path, "--observe", "wrong.json"]).code, 3);
+    assert_eq!(bench.run(&["recover", &path, "--now", "yesterday"]).code, 2);
+}
+
+#[test]
+fn state_is_that_after_an_event() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    let state = |at: &str| bench.run(&["state", "varied.palog.jsonl", "--at", at, "--format", "json"]).json();
+    assert_eq!(state("8")["actions"][0]["state"], "unknown");
+    assert_eq!(state("9")["actions"][0]["state"], "failed");
+    assert_eq!(bench.run(&["state", "varied.palog.jsonl", "--at", "999"]).code, 4);
+    snapshot!("state", bench.run(&["state", "varied.palog.jsonl"]).all());
+}
+
+#[test]
+fn validate_tells_what_is_wrong_and_where() {
+    let bench = Bench::new();
+    bench.log("good.palog.jsonl", &varied());
+    let good = bench.run(&["validate", "good.palog.jsonl", "--format", "json"]);
+    assert_eq!((good.code, &good.json()["logs"][0]["valid"]), (0, &true.into()), "{}", good.out);
+    let bad = log(&varied()).replacen(r#""seq":7"#, r#""seq":8"#, 1).replace(r#""role":"user","purpose""#, r#""purpose""#) + "{\"palog\":1,\"lo";
+    bench.file("bad.palog.jsonl", bad);
+    let run = bench.run(&["validate", "good.palog.jsonl", "bad.palog.jsonl", "--format", "json"]);
+    assert_eq!(run.code, 1);
+    let json = run.json();
+    assert_eq!((&json["logs"][0]["valid"], &json["logs"][1]["valid"]), (&true.into(), &false.into()));
+    let finding = json["logs"][1]["diagnostics"].as_array().expect("findings").iter().find(|d| d["code"] == "framing.torn_tail").expect("told").clone();
+    assert_eq!((&finding["severity"], &finding["count"], &finding["at"][0]["line"]), (&"warning".into(), &1.into(), &22.into()));
+    snapshot!("validate", bench.run(&["validate", "good.palog.jsonl", "bad.palog.jsonl"]).all());
+    let piped = bench.pipe(&["validate", "-"], log(&varied()).as_bytes());
+    assert_eq!(piped.code, 0, "{}", piped.err);
+    assert_eq!(bench.run(&["validate", "nowhere"]).code, 3);
+    assert_eq!(bench.pipe(&["validate", "-"], b"").code, 1);
+}
+
+#[test]
+fn validate_looks_for_the_values_beside_a_log() {
+    let bench = Bench::new();
+    let blob = r#"{"$blob":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":0,"media":"text/plain"}"#;
+    let prompt = PROMPT.replace(r#""Deploy the fix to staging, please.""#, blob);
+    bench.log("a.palog.jsonl", &[OPENED, &prompt]);
+    let run = bench.run(&["validate", "a.palog.jsonl", "--format", "json"]);
+    assert_eq!((run.code, &run.json()["logs"][0]["diagnostics"][0]["code"]), (1, &"blob.missing".into()));
+    bench.file("a.palog.blobs/sha256/e3/e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "");
+    assert_eq!(bench.run(&["validate", "a.palog.jsonl"]).code, 0);
+}
+
+#[test]
+fn a_session_is_found_by_what_its_records_tell() {
+    let bench = Bench::new();
+    // No file is named like the session, and the subagent has no file at all.
+    let record = |uuid: &str, parent: &str, side: bool, rest: &str| {
+        format!(r#"{{"parentUuid":{parent},"isSidechain":{side},"uuid":"{uuid}","timestamp":"2026-11-29T12:00:00.000Z","sessionId":"5e550000-0000-4000-8000-000000000007","version":"2.1.5","cwd":"/w",{rest}}}"#)
+    };
+    let lines = [
+        record("u1", "null", false, r#""type":"user","message":{"role":"user","content":"Go."}"#),
+        record("s1", "null", true, r#""agentId":"abc123","type":"user","message":{"role":"user","content":"Side."}"#),
+    ];
+    bench.file("odd name.jsonl", lines.join("\n") + "\n");
+    for (wanted, prompt) in [("5e55", "Go."), ("abc", "Side.")] {
+        let run = bench.run(&["show", "odd name.jsonl", "--session", wanted]);
+        assert!(run.out.contains(prompt), "{wanted}: {}{}", run.out, run.err);
+    }
+    assert_eq!(bench.run(&["show", "odd name.jsonl", "--session", "zzz"]).code, 4);
+    bench.log("a.palog.jsonl", &varied());
+    assert_eq!(bench.run(&["show", "a.palog.jsonl", "--session", "zzz"]).code, 4);
+    assert_eq!(bench.run(&["show", "a.palog.jsonl", "--session", "5e55"]).code, 0);
+    assert_eq!(bench.pipe(&["show", "-", "--session", "5e55"], log(&varied()).as_bytes()).code, 2);
+}
+
+#[test]
+fn large_values_and_sources_lie_where_they_are_asked_to() {
+    let bench = Bench::new();
+    let text = "x".repeat(2 << 20);
+    let record = format!(
+        r#"{{"parentUuid":null,"isSidechain":false,"type":"user","message":{{"role":"user","content":"{text}"}},"uuid":"u1","timestamp":"2026-11-29T12:00:00.000Z","sessionId":"5e550000-0000-4000-8000-000000000007","version":"2.1.5","cwd":"/w"}}"#
+    );
+    bench.file("s.jsonl", record + "\n");
+    let beside = |output: &str, more: &[&str]| {
+        let run = bench.run(&[&["import", "s.jsonl", "-o", output], more].concat());
+        assert_eq!(run.code, 0, "{}", run.err);
+        ["palog.jsonl", "palog.blobs", "palog.sources"].map(|what| bench.path(&output.replace("palog.jsonl", what)).exists())
+    };
+    assert_eq!(beside("a.palog.jsonl", &[]), [true, true, true]);
+    assert_eq!(beside("b.palog.jsonl", &["--inline"]), [true, false, true]);
+    assert_eq!(beside("c.palog.jsonl", &["--no-sources"]), [true, true, false]);
+    // A value beside the log is shown like any other.
+    for log in ["a.palog.jsonl", "b.palog.jsonl"] {
+        let shown = bench.run(&["show", log]);
+        assert!(shown.out.contains("xxxx") && shown.out.contains("… 2,095,952 more characters"), "{}", shown.out);
+        assert_eq!(bench.run(&["validate", log]).code, 0);
+    }
+}
+
+#[test]
+fn whatever_is_given_is_no_reason_to_panic() {
+    let bench = Bench::new();
+    let good = log(&varied());
+    let half: String = good.chars().take(good.len() / 2).collect();
+    let inputs: [(&str, Vec<u8>); 9] = [
+        ("empty lines", b"\n\n\n".to_vec()),
+        ("prose", b"# A heading\n\nand text\n".to_vec()),
+        ("zeros", vec![0; 4096]),
+        ("no utf-8", b"{\"palog\":1,\"log\":\"\xff\xfe\"}\n\xc3".to_vec()),
+        ("numbers", b"{\"palog\":1}\n{\"palog\":99999999999999999999}\n{\"palog\":-1}\n".to_vec()),
+        ("half a log", half.into_bytes()),
+        ("no first line", good.split_once('\n').expect("lines").1.as_bytes().to_vec()),
+        ("a log twice", [good.as_bytes(), good.as_bytes()].concat()),
+        ("deep", ["[".repeat(100_000), "\n".into()].concat().into_bytes()),
+    ];
+    for (name, bytes) in inputs {
+        bench.file("x.palog.jsonl", &bytes);
+        bench.file("y.jsonl", &bytes);
+        for command in [&["validate"][..], &["recover"], &["state"], &["show"], &["context", "--for", "anthropic"], &["import", "-o", "out"]] {
+            for file in ["x.palog.jsonl", "y.jsonl"] {
+                for format in ["human", "json"] {
+                    let run = bench.run(&[command, &[file, "--format", format]].concat());
+                    assert!((0..=4).contains(&run.code), "{name}: {command:?} {file} {format}: {}{}", run.out, run.err);
+                    // A summary of the run, or a reason why there is none.
+                    assert!(!run.out.is_empty() || !run.err.is_empty(), "{name}: {command:?} {file} {format} says nothing");
+                }
+            }
+        }
+    }
 }

@@ -74,6 +74,8 @@ codes! {
     SeqGap = "order.gap": "Events are missing between two lines.", "Find the missing lines in another copy of the log.";
     SeqRepeated = "order.repeated_line": "A line stands twice, with the same bytes.", "Nothing: the second one is ignored.";
     SeqConflict = "order.conflict": "Two lines have the same place and other bytes.", "The log diverged. Choose one copy, and make the other a fork.";
+    AfterClose = "order.after_close": "Something other than a note follows the end of the log.", "Go on in a new log that continues this one.";
+    MissingCause = "graph.missing_cause": "An event names a cause that is not in the log.", "Nothing: the event stands by itself.";
     DuplicateId = "id.duplicate": "Two events have the same id.", "The program that wrote the log breaks the format; report it there.";
     PrevMismatch = "order.prev_mismatch": "A line does not follow the line whose digest it names.", "A line was changed or removed; compare with another copy.";
     Diverged = "order.diverged": "The log is not the one that the cursor was taken from.", "Compare the copies; read from the beginning, or make one of them a fork.";
@@ -104,6 +106,11 @@ codes! {
     OrphanResult = "tool.result_without_call": "A result names a call that is not in the log.", "It is kept. The call may stand in another file.";
     EndsDisagree = "action.ends_disagree": "Two ends of one attempt disagree on whether the effect took place.", "Its outcome is unknown; look it up at the target.";
     UnproposedAction = "action.not_proposed": "An action ends, starts or is asked about that was never proposed.", "It is taken as an action without arguments.";
+    EndedTwice = "action.ended_twice": "An attempt ends twice, with the same effect.", "Nothing: it ended once.";
+    ProposedTwice = "action.proposed_twice": "An action is proposed again, with other arguments.", "The first proposal counts. Report the program that reuses the id.";
+    KeyConflict = "action.key_conflict": "One idempotency key stands for two sets of arguments.", "Find out which of the two the target acted on.";
+    NoBasis = "action.no_basis": "A reconciliation says that nothing happened, without a reason why nothing will.", "Fence the target or end the old executor, then reconcile again.";
+    UnknownInput = "input.not_queued": "An input ends that was never queued.", "Nothing: it does not wait.";
     VoidRequest = "approval.void_request": "Leave is asked for an attempt that is settled.", "Nothing: the request has no effect.";
     // agents, usage, time, session, state, size
     LinkInferred = "agent.link_inferred": "A child is linked to its call by its prompt only.", "Check the link if it matters.";

@@ -66,9 +66,8 @@
 //! The minimum supported Rust version is 1.95; a later one comes with a minor release only. The crate follows semantic
 //! versioning, apart from the version of the format: a log names the format's version itself ([`envelope::SPEC`]), and every
 //! release reads all minors of the majors that an earlier one read. Enums that may grow are `non_exhaustive`, and so is
-//! [`Code`](diagnostic::Code): a code never changes its meaning, and new ones come with minor releases. The payload structs
-//! follow the specification and get new optional members with its minors, which is a major release of this crate as long as
-//! it is below 1.0.
+//! [`Code`](diagnostic::Code): a code never changes its meaning. The payload structs have the members that the specification
+//! names and are written as literals, so a new minor of the format that adds one is a breaking release of this crate.
 
 pub mod blob;
 pub mod cursor;
@@ -80,10 +79,12 @@ pub mod events;
 pub mod follow;
 pub mod json;
 pub mod live;
+mod order;
 pub mod project;
 pub mod reader;
 pub mod recover;
 pub mod reduce;
+pub mod rules;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod state;

@@ -31,6 +31,7 @@ impl Line<'_> {
 
 /// What stands next in a log.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one turn of the caller's loop")]
 pub enum Next<'a> {
     /// A whole line.
     Line(Line<'a>),
@@ -159,7 +160,6 @@ pub(crate) fn too_long(place: Place, len: u64) -> Diagnostic {
 
 /// What a reader hands out.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "an item lives for one turn of the caller's loop")]
 pub enum Item<'a> {
     /// An event and the line that holds it.
     Event(Event<'a>, Line<'a>),
@@ -267,6 +267,7 @@ impl From<io::Error> for ResumeError {
 }
 
 /// Reads one line; the phase of the failure is in the code (spec 07).
+#[expect(clippy::result_large_err, reason = "an event is larger than a diagnostic")]
 pub(crate) fn parse(line: Line<'_>) -> Result<Event<'_>, Diagnostic> {
     let error = |code, rule, why: String| Diagnostic::new(code, Severity::Error, line.place()).because(why).rule(rule);
     let text = simdutf8::compat::from_utf8(line.bytes).map_err(|e| {

@@ -2,13 +2,6 @@
 
 use super::*;
 
-/// What a result block becomes.
-struct Told<'r> {
-    part: Part<'r>,
-    action: String,
-    verdict: Verdict,
-}
-
 /// The text by which a result begins.
 fn opening(content: Option<&Content<'_>>) -> String {
     match content {
@@ -33,15 +26,23 @@ impl Conversation {
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .unwrap_or_default();
         let denial = record.tool_denial_kind.as_ref().and_then(Raw::text);
+        let contents: Vec<Option<Content<'_>>> =
+            blocks.iter().map(|b| b.members.content.as_ref().map(Content::of_result)).collect();
+        let is_result = |b: &Block<'_>| &*b.members.r#type == "tool_result" && b.members.tool_use_id.is_some();
+        let results = blocks.iter().filter(|b| is_result(b)).count();
+        // The structured result belongs to the one result of the record.
+        let facts = if results == 1 { facts } else { ToolUseResult::default() };
+        let structured_text = structured_text.filter(|_| results == 1);
+        let denial = denial.filter(|_| results == 1);
         let mut parts = Vec::with_capacity(blocks.len());
-        let mut told = Vec::new();
-        for block in blocks {
+        let mut outcomes = Vec::with_capacity(results);
+        for (block, content) in blocks.iter().zip(&contents) {
             let m = &block.members;
-            let Some(call) = m.tool_use_id.as_deref().filter(|_| m.r#type == *"tool_result") else {
+            let Some(call) = m.tool_use_id.as_deref().filter(|_| is_result(block)) else {
                 parts.push(self.part(here, block)?);
                 continue;
             };
-            let text = opening(m.content.as_ref());
+            let text = opening(content.as_ref());
             let (name, action) = match self.calls.get_mut(call) {
                 Some((known, action)) => {
                     known.told = true;
@@ -65,50 +66,34 @@ impl Conversation {
                     denial: denial.as_deref(),
                 },
             );
-            let content = match &m.content {
-                Some(content) => self.parts(here, content)?,
-                None => Vec::new(),
-            };
-            told.push(Told {
-                part: Part::Result {
-                    action: action.clone().into(),
-                    parts: content,
-                    is_error: m.is_error,
-                    r#final: verdict != Verdict::Background,
+            parts.push(Part::Result {
+                action: action.clone().into(),
+                parts: match content {
+                    Some(content) => self.parts(here, content)?,
+                    None => Vec::new(),
                 },
-                action,
-                verdict,
+                is_error: m.is_error,
+                r#final: verdict != Verdict::Background,
             });
+            outcomes.push((action, verdict));
         }
-        let results_only = parts.is_empty();
-        let mut all: Vec<Part<'_>> = Vec::with_capacity(told.len() + parts.len());
-        let mut outcomes = Vec::with_capacity(told.len());
-        for one in told {
-            all.push(one.part);
-            outcomes.push((one.action, one.verdict));
-        }
-        all.append(&mut parts);
-        let role = if results_only { Role::Tool } else { Role::User };
-        let added = MessageAdded { role, parts: all, response: None, partial: None, purpose: None, in_context: None };
+        let role = if results == parts.len() { Role::Tool } else { Role::User };
+        let added = MessageAdded { role, parts, response: None, partial: None, purpose: None, in_context: None };
         let event = self.emit(here, ActorKind::Tool, parent, added)?;
         let place = Place { record: record.uuid.as_deref().map(str::to_owned), ..self.place(here.span) };
         self.calls.result(event, place);
-        let single = outcomes.len() == 1;
         for (action, verdict) in outcomes {
-            self.outcome(here, action, verdict, single.then_some(&facts))?;
+            self.outcome(here, action, verdict, &facts)?;
         }
         Ok(())
     }
 
     /// What a result says of its call.
-    fn outcome(&mut self, here: &mut Here<'_>, action: String, verdict: Verdict, facts: Option<&ToolUseResult<'_>>) -> Written {
+    fn outcome(&mut self, here: &mut Here<'_>, action: String, verdict: Verdict, facts: &ToolUseResult<'_>) -> Written {
         let denied = |actor| (ApprovalEnded { outcome: ApprovalOutcome::Denied, ..ended_approval(action.clone()) }, actor);
         match verdict {
             Verdict::Ended(outcome, applied) => {
-                let output = match facts {
-                    Some(facts) => self.output(here, facts)?,
-                    None => None,
-                };
+                let output = self.output(here, facts)?;
                 let ended = ActionEnded {
                     action: action.clone().into(),
                     attempt: None,
@@ -134,7 +119,7 @@ impl Conversation {
             }
             Verdict::Background | Verdict::Open => {}
         }
-        match facts.and_then(|f| f.agent_id.as_deref().map(|id| (id, f.status.as_deref()))) {
+        match facts.agent_id.as_deref().map(|id| (id, facts.status.as_deref())) {
             Some((agent, status)) if !self.linked.contains_key(agent) => {
                 let done = !matches!(verdict, Verdict::Background);
                 self.spawned(here, agent, &action, done.then_some(status).flatten())

@@ -9,9 +9,11 @@ use palog::writer::{Bulk, WriteError};
 use palog_claude_code::{self as claude_code, Directory, ImportError, LogName, Output, Report, Session, Stream, Target};
 
 use crate::args::{Format, Import};
+use crate::choice::{Candidate, candidates, choose, choose_session};
 use crate::exit::{Exit, Failure};
-use crate::input::{self, Candidate, Content, SUFFIX, candidates, choose, compressed, import_failure, is_dash};
+use crate::input::{self, Content, SUFFIX, compressed, import_failure, is_dash};
 use crate::output;
+use crate::progress::Progress;
 use crate::render;
 use crate::render::diagnostics::Sources;
 use crate::render::text::count;
@@ -79,6 +81,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
         wanted: work.agent.clone(),
         inline: args.inline,
         taken: Vec::new(),
+        progress: Progress::new(work.sessions.iter().map(Session::size).sum()),
     };
     let mut options = claude_code::Options::default();
     options.sources = !args.no_sources;
@@ -87,6 +90,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
     let mut failures = Vec::new();
     let mut dropped = 0;
     for session in &work.sessions {
+        target.progress.begin(session.size());
         match claude_code::import(session, &mut target, &options) {
             Ok(mut one) => {
                 one.logs.retain(|log| {
@@ -101,13 +105,19 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
                 report.extend(one);
             }
             // Who reads the pipe stopped reading: there is nobody left to report to.
-            Err(ImportError::Write(WriteError::Io(error))) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Ok),
+            Err(ImportError::Write(WriteError::Io(error))) if error.kind() == io::ErrorKind::BrokenPipe => {
+                target.progress.end();
+                return Ok(Exit::Ok);
+            }
             Err(error) => {
-                record(&error, &mut report);
+                if args.format == Format::Json {
+                    record(&error, &mut report);
+                }
                 failures.push((name(session), import_failure(&error)));
             }
         }
     }
+    target.progress.end();
     drop(target);
 
     tell(terminal, args, &destination, &report, &Sources::new(work.roots))?;
@@ -132,6 +142,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
             continue;
         }
         if is_dash(path) {
+            if args.session.is_some() {
+                return Err(Failure::new(Exit::Usage, "--session chooses among the sessions of files and directories, and standard input holds one"));
+            }
             check("standard input", input::content_of_stdin()?)?;
             work.sessions.push(claude_code::session_from_stdin());
             continue;
@@ -167,7 +180,7 @@ fn find(args: &Import) -> Result<Work, Failure> {
         return Err(failure);
     }
     if args.session.is_some() {
-        let Candidate { index, agent, .. } = choose("the input", candidates(&work.sessions), args.session.as_deref())?;
+        let Candidate { index, agent, .. } = choose_session("the input", &work.sessions, args.session.as_deref())?;
         work.sessions = work.sessions.into_iter().nth(index).into_iter().collect();
         work.agent = agent;
     }
@@ -205,6 +218,9 @@ fn tell(terminal: &mut Terminal, args: &Import, destination: &Destination, repor
         (Format::Human, _) => {
             let style = terminal.err_style;
             render::diagnostics::render(&mut terminal.err, style, &report.diagnostics, sources)?;
+            if report.logs.is_empty() {
+                return Ok(());
+            }
             if to_err {
                 render::import::render(&mut terminal.err, style, report)?;
             } else {
@@ -245,6 +261,7 @@ struct Selected {
     inline: bool,
     /// Of each log that was opened, whether it is wanted.
     taken: Vec<bool>,
+    progress: Progress,
 }
 
 impl Target for Selected {
@@ -252,9 +269,10 @@ impl Target for Selected {
         let wanted = self.wanted.as_ref().is_none_or(|agent| *agent == name.session && name.parent.is_some());
         self.taken.push(wanted);
         if !wanted {
-            return Ok(Output { log: Box::new(io::sink()), bulk: Bulk::Inline, sources: None });
+            return Ok(Output { log: Box::new(self.progress.count(io::sink())), bulk: Bulk::Inline, sources: None });
         }
         let mut output = self.inner.open(name)?;
+        output.log = Box::new(self.progress.count(output.log));
         if self.inline {
             output.bulk = Bulk::Inline;
         }

@@ -2,4 +2,7 @@
 
 pub(crate) mod context;
 pub(crate) mod import;
+pub(crate) mod recover;
 pub(crate) mod show;
+pub(crate) mod state;
+pub(crate) mod validate;

@@ -15,8 +15,8 @@ use crate::terminal::Terminal;
 
 /// Prints the transcript of a session.
 pub(crate) fn run(terminal: &mut Terminal, args: &Show) -> Result<Exit, Failure> {
-    let mut log = input::open(terminal, &args.subject)?;
-    let overview = Overview::read(&mut log)?;
+    let log = input::open(terminal, &args.subject)?;
+    let overview = Overview::read(&log)?;
     let (style, blobs) = (terminal.out_style, log.blobs.clone());
     let out = &mut terminal.out;
     let mut written: io::Result<()> = Ok(());

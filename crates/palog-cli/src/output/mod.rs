@@ -2,5 +2,6 @@
 
 pub(crate) mod diagnostics;
 pub(crate) mod import;
+pub(crate) mod recover;
 pub(crate) mod show;
 pub(crate) mod validate;

@@ -7,6 +7,8 @@ use palog::events::Data;
 use palog::project::{Fate, Item, Told};
 use serde::Serialize;
 
+use crate::render::text::clean_json;
+
 /// One item of a transcript.
 #[derive(Serialize)]
 pub(crate) struct Entry<'a> {
@@ -76,6 +78,6 @@ impl<'a> Entry<'a> {
     /// Writes it as one line behind `before`.
     pub(crate) fn write(&self, out: &mut dyn Write, before: &str) -> io::Result<()> {
         out.write_all(before.as_bytes())?;
-        serde_json::to_writer(&mut *out, self).map_err(io::Error::from)
+        out.write_all(clean_json(&serde_json::to_string(self)?).as_bytes())
     }
 }

@@ -78,7 +78,7 @@ fn indent(out: &mut dyn Write, text: &str) -> io::Result<()> {
     let head: String = text.chars().take(CHARACTERS).collect();
     let clean = clean_lines(&head);
     for line in clean.trim_end().lines().take(LINES) {
-        writeln!(out, "  {}", line.trim_end())?;
+        writeln!(out, "{}", format!("  {line}").trim_end())?;
     }
     if head.len() < text.len() || clean.trim_end().lines().count() > LINES {
         writeln!(out, "  … of {} characters", thousands(text.chars().count() as u64))?;

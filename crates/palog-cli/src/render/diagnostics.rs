@@ -44,8 +44,11 @@ impl Sources {
             };
         };
         let named = |root: &&PathBuf| root.is_file() && (Path::new(input) == root.as_path() || root.file_name().is_some_and(|n| n == input));
-        let below = self.roots.iter().map(|root| root.join(input)).find(|p| p.is_file());
-        self.roots.iter().find(named).cloned().or(below)
+        let below = self.roots.iter().flat_map(|root| {
+            let as_named = Path::new(input).starts_with(root).then(|| PathBuf::from(input));
+            as_named.into_iter().chain([root.join(input)])
+        });
+        self.roots.iter().find(named).cloned().or_else(|| below.into_iter().find(|p| p.is_file()))
     }
 }
 
@@ -118,8 +121,11 @@ fn one(out: &mut dyn Write, style: Style, diagnostic: &Diagnostic, sources: &Sou
     if let Some(excerpt) = &excerpt {
         let bar = style.cyan("|");
         writeln!(out, "{margin} {bar}")?;
-        writeln!(out, "{} {bar} {}", style.cyan(&number), excerpt.text)?;
-        writeln!(out, "{margin} {bar} {}{}", " ".repeat(excerpt.from), "^".repeat(excerpt.len))?;
+        writeln!(out, "{}", format!("{} {bar} {}", style.cyan(&number), excerpt.text).trim_end())?;
+        // A mark under all that is shown marks nothing.
+        if excerpt.len + 1 < excerpt.text.chars().count() {
+            writeln!(out, "{margin} {bar} {}{}", " ".repeat(excerpt.from), "^".repeat(excerpt.len))?;
+        }
     }
     if let Some(why) = &diagnostic.why {
         writeln!(out, "{margin} = {}", short(why, 300))?;

@@ -4,11 +4,12 @@ use std::io::{self, Write};
 
 use palog::events::Data;
 use palog::reader::Item;
+use palog::state::State;
 use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::input::Opened;
-use crate::render::text::{clean_line, short};
+use crate::render::text::{clean_json, clean_line, short};
 use crate::terminal::Style;
 
 /// Which session a log is of, as its events say.
@@ -37,7 +38,7 @@ pub(crate) struct Overview {
 
 impl Overview {
     /// Reads a log for it.
-    pub(crate) fn read(log: &mut Opened) -> Result<Self, Failure> {
+    pub(crate) fn read(log: &Opened) -> Result<Self, Failure> {
         let mut overview = Overview::default();
         let mut failure = None;
         let mut reader = log.reader()?;
@@ -63,6 +64,23 @@ impl Overview {
         match failure {
             Some(error) => Err(log.unreadable(&error)),
             None => Ok(overview),
+        }
+    }
+
+    /// Takes it from a state.
+    pub(crate) fn of(state: &State) -> Self {
+        let agent = state.agent.as_ref();
+        let parent = state.parent.as_ref();
+        Overview {
+            log: state.log.clone(),
+            session: state.session.clone(),
+            agent: agent.map(|a| a.name.clone()),
+            version: state.config.client_version.clone().or_else(|| agent.and_then(|a| a.version.clone())),
+            title: state.title.clone(),
+            directory: state.config.directory.clone(),
+            branch: state.config.branch.clone(),
+            model: state.config.model.clone(),
+            parent: parent.map(|p| p.session.clone().unwrap_or_else(|| p.log.clone())),
         }
     }
 
@@ -116,6 +134,7 @@ impl Overview {
     /// What stands before the items in the JSON of `palog show`.
     pub(crate) fn json_head(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_else(|_| "{}".into());
+        let text = clean_json(&text);
         let members = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or_default();
         let comma = if members.is_empty() { "" } else { ",\n  " };
         format!("{{\n  {members}{comma}\"items\": [\n    ")

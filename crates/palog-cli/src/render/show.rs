@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use palog::blob::BlobStore;
 use palog::envelope::ActorKind;
-use palog::events::{ApprovalEnded, ApprovalKind, ApprovalOutcome, Data, MessageAdded, Part, Role};
+use palog::events::{ActionKind, ApprovalEnded, ApprovalKind, ApprovalOutcome, Data, MessageAdded, Part, Role};
 use palog::json::Value;
 use palog::project::{Fate, Item, Told};
 
@@ -44,16 +44,24 @@ impl<'a> Show<'a> {
             Data::MessageAdded(message) => self.message(out, time, item.event.actor.kind, message),
             Data::ActionProposed(action) => {
                 self.names.insert(action.action.to_string(), action.name.to_string());
-                let (mark, what) = outcome(item.fate.as_ref());
+                let asks = action.kind == Some(ActionKind::Question);
+                let (mark, what) = match outcome(item.fate.as_ref()) {
+                    (Mark::Open, _) if asks => (Mark::Open, "PENDING: it asks a person, and the log has no answer".into()),
+                    told => told,
+                };
                 self.head(out, time, &format!("call of {}", clean_line(&action.name)), &action.action)?;
                 self.block(out, &self.value(&action.args), if self.full { usize::MAX } else { ARGUMENTS })?;
                 let line = format!("{} {what}", mark.sign());
                 writeln!(out, "  {}\n", mark.paint(self.style, &line))
             }
             Data::InputQueued(input) => {
-                self.head(out, time, "input, queued", &input.input)?;
-                input.parts.iter().try_for_each(|part| self.part(out, part))?;
-                writeln!(out)
+                // It stands in full where the model was given it.
+                let text = input.parts.iter().find_map(|part| match part {
+                    Part::Text { text } => Some(self.value(text)),
+                    _ => None,
+                });
+                let text = text.map_or_else(String::new, |t| format!(": {}", short(&t, if self.full { usize::MAX / 8 } else { 100 })));
+                self.remark(out, time, &format!("input was queued{text}"))
             }
             Data::TurnEnded(end) => {
                 let reason = end.reason.as_ref().map_or_else(String::new, |r| format!(": {}", short(r, 200)));
@@ -127,7 +135,7 @@ impl<'a> Show<'a> {
         let who = match (message.role, actor) {
             (Role::Assistant, ActorKind::Model) => "model",
             (Role::Assistant, _) => "client, in the model's place",
-            (Role::User, ActorKind::User) => "user",
+            (Role::User | Role::System | Role::Developer, ActorKind::User) => "user",
             (Role::User, ActorKind::Agent) => "parent agent",
             (Role::User, _) => "client, in the user's place",
             (role, _) => role.word(),
@@ -216,13 +224,15 @@ impl<'a> Show<'a> {
     /// A text, indented, safe and cut.
     fn block(&self, out: &mut dyn Write, text: &str, limit: usize) -> io::Result<()> {
         let total = text.chars().count();
+        // To cut a few characters off helps nobody.
+        let limit = if total <= limit.saturating_add(limit / 4) { total } else { limit };
         let head: String = text.chars().take(limit).collect();
         let clean = clean_lines(&head);
         let lines = if self.full { usize::MAX } else { LINES };
         let mut shown = 0;
         for line in clean.trim_end().lines().take(lines) {
             shown += line.chars().count() + 1;
-            writeln!(out, "  {}", line.trim_end())?;
+            writeln!(out, "{}", format!("  {line}").trim_end())?;
         }
         if head.len() < text.len() || clean.trim_end().lines().count() > lines {
             let left = total.saturating_sub(shown.min(limit));

@@ -52,8 +52,8 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, state: &State) -> io::Re
         row(out, "closed", end.to_string())?;
     }
     section(out, style, "Sources", state.sources.iter(), |(name, source)| {
-        let version = source.version.as_deref().unwrap_or_default();
-        format!("{}  {} {}  {}", clean_line(name), clean_line(&source.vendor), clean_line(version), clean_line(&source.locator))
+        let version = source.version.as_deref().map_or_else(String::new, |v| format!(" {v}"));
+        format!("{}  {}{}  {}", clean_line(name), clean_line(&source.vendor), clean_line(&version), clean_line(&source.locator))
     })?;
     actions(out, style, &state.actions)?;
     section(out, style, "Approvals", state.approvals.iter(), |a| {

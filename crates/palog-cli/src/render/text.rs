@@ -1,5 +1,6 @@
 //! Text from logs, made safe and short for people: a log must not be able to drive the terminal.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Whether a character is shown by its number: controls, and marks that turn or hide what stands around them.
@@ -51,6 +52,27 @@ pub(crate) fn clean_lines(text: &str) -> String {
     out
 }
 
+/// JSON text whose strings hold no unsafe character as it stands. Outside of strings JSON is plain ASCII, and what a string
+/// says does not change.
+pub(crate) fn clean_json(json: &str) -> Cow<'_, str> {
+    let bad = |c: char| !c.is_ascii_whitespace() && is_unsafe(c);
+    if !json.contains(bad) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        if bad(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                // Writing to a string does not fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// One safe line of at most about `max` characters; what was cut is counted.
 pub(crate) fn short(text: &str, max: usize) -> String {
     // What lies far behind the cut need not be cleaned: a text may be megabytes long.
@@ -96,6 +118,16 @@ mod tests {
         assert_eq!(clean_line("a\x1b[2Jb"), "a\\x1b[2Jb");
         assert_eq!(clean_lines("a\r\nb\tc"), "a\nb    c");
         assert_eq!(clean_line("  a \n\n b\t"), "a b");
+    }
+
+    #[test]
+    fn json_says_the_same_and_is_safe() {
+        let nasty = "\u{9b}31m\u{202e}\u{7f}\u{e0041}é😀\u{1b}";
+        let json = serde_json::to_string_pretty(&[nasty]).expect("json");
+        let safe = clean_json(&json);
+        assert!(!safe.contains(|c: char| c != '\n' && is_unsafe(c)), "{safe}");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&safe).expect("json"), [nasty]);
+        assert!(matches!(clean_json("{\n  \"a\": \"é\"\n}"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -204,18 +204,18 @@ pub(super) fn read_added(mut file: &File, log: &str, from: u64, before: Head) ->
 }
 
 /// Reads an event of the log `log`.
-fn read_event<'l>(line: Line<'l>, log: &str) -> Result<Event<'l>, Diagnostic> {
+fn read_event<'l>(line: Line<'l>, log: &str) -> Result<Event<'l>, TailError> {
     let event = parse(line).map_err(without_line)?;
     if event.log == *log {
         Ok(event)
     } else {
         let why = format!("the event is of {:?}, the log is {log:?}", event.log);
-        Err(without_line(refusal(Code::OtherLog, line.place(), why).rule("R-ENV-004")))
+        Err(without_line(refusal(Code::OtherLog, line.place(), why).rule("R-ENV-004")).into())
     }
 }
 
 /// The head after `event`, which must be the next one, or a line of `window` once more.
-fn follow(before: Option<Head>, event: &Event<'_>, line: Line<'_>, window: &Window) -> Result<Head, Diagnostic> {
+fn follow(before: Option<Head>, event: &Event<'_>, line: Line<'_>, window: &Window) -> Result<Head, TailError> {
     let Some(head) = before else { return Ok(Head::after(None, event, line.bytes)) };
     let last = head.cursor.seq;
     if Some(event.seq) == last.checked_add(1) {
@@ -226,7 +226,7 @@ fn follow(before: Option<Head>, event: &Event<'_>, line: Line<'_>, window: &Wind
     }
     let code = if event.seq <= last { Code::SeqConflict } else { Code::SeqGap };
     let why = format!("seq {} follows seq {last}", event.seq);
-    Err(without_line(refusal(code, line.place(), why).rule("R-ENV-005")))
+    Err(without_line(refusal(code, line.place(), why).rule("R-ENV-005")).into())
 }
 
 /// Offset of the last line feed before `end`.

@@ -1,0 +1,64 @@
+//! `palog recover`
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use jiff::Timestamp;
+use palog::envelope::Time;
+use palog::recover::{Context, recover};
+use palog::reduce::reduce;
+use palog::state::Observation;
+
+use crate::args::{Format, Recover};
+use crate::exit::{Exit, Failure};
+use crate::facts::Facts;
+use crate::input;
+use crate::output::recover::Answer;
+use crate::render::overview::Overview;
+use crate::render::recover::Page;
+use crate::terminal::Terminal;
+
+/// Tells what may happen next. Whatever the verdict is, that is an answer.
+pub(crate) fn run(terminal: &mut Terminal, args: &Recover) -> Result<Exit, Failure> {
+    let now = now(args.now.as_deref())?;
+    let observations: Vec<Observation> = args.observe.as_deref().map(read_json).transpose()?.unwrap_or_default();
+    let env: Option<serde_json::Map<String, serde_json::Value>> = args.env.as_deref().map(read_json).transpose()?;
+    let log = input::open(terminal, &args.subject)?;
+    let (state, faults) = log.start().and_then(|file| reduce(file).map_err(|e| log.unreadable(&e)))?;
+    input::tell_faults(terminal, &log, &faults)?;
+    let text = now.to_string();
+    let time = Time::parse(text.as_str()).ok_or_else(|| Failure::new(Exit::Bug, format!("{text} is no time")))?;
+    let recovery = recover(&state, &Context::new().at(time).seen(&observations));
+    if env.is_some_and(|env| !env.is_empty()) {
+        terminal.help("no rule of this version asks for the environment: --env changes nothing");
+    }
+    match args.subject.format {
+        Format::Json => terminal.json(&Answer::new(&state, &text, &recovery))?,
+        Format::Human => {
+            let overview = Overview::of(&state);
+            let settled = state.actions.iter().rfind(|a| a.is_settled() && !a.inherited);
+            let calls: HashSet<&str> =
+                recovery.obligations.iter().filter_map(|o| o.call.as_ref().map(|c| c.action.as_str())).chain(settled.map(|a| a.action.as_str())).collect();
+            let texts: HashSet<&str> = recovery.obligations.iter().map(|o| o.subject.id.as_str()).collect();
+            let facts = Facts::gather(&log, &calls, &texts).map_err(|e| log.unreadable(&e))?;
+            let style = terminal.out_style;
+            Page { overview: &overview, state: &state, recovery: &recovery, facts: &facts, now, style }.render(&mut terminal.out)?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// The time that is meant.
+fn now(given: Option<&str>) -> Result<Timestamp, Failure> {
+    let Some(text) = given else { return Ok(Timestamp::now()) };
+    let wrong = |_| Failure::new(Exit::Usage, format!("--now {text}: not a time")).help("--now 2026-11-29T12:00:00Z");
+    text.parse().map_err(wrong)
+}
+
+/// A file that holds one JSON value of a known form.
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|e| Failure::unreadable(&name, &e))?;
+    serde_json::from_str(&text).map_err(|e| Failure::new(Exit::Unreadable, format!("{name} does not have the form that is asked for: {e}")))
+}

@@ -1,0 +1,211 @@
+//! The members of `state` in an expectation. Each is looked up in what the implementation gave, never in the other's words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::json;
+use crate::log::Log;
+use crate::run::{Imported, Run};
+
+/// Checks one fact.
+pub(super) fn check(run: &Run<'_>, what: &str, expected: &Value) -> Result<(), String> {
+    let imported = run.only()?;
+    let found = fact(run, imported, what, expected).ok_or("nobody checks this fact")??;
+    if found == *expected { Ok(()) } else { Err(format!("expected {expected}, found {found}")) }
+}
+
+/// What is found for a fact, in the form in which it is expected; `None` if nobody knows such a fact.
+fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Option<Result<Value, String>> {
+    let state = &imported.state;
+    let log = &imported.log;
+    let count = |path: &str| json::count(state, path).map_or(Value::Null, Value::from);
+    Some(Ok(match what {
+        "order" => own_records(log).into_iter().filter_map(|r| json::text(&r.native, "/uuid").map(Value::from)).collect(),
+        "records_seen_by_vendor_client" => first_of_each_line(log).into(),
+        "recovered_behind_fragment" => behind_fragments(log),
+        "fragment_bytes" => log.notes(&["fragment", "torn"]).map(|(_, _, len)| len).sum::<u64>().into(),
+        "hole_bytes" => log.notes(&["hole"]).map(|(_, _, len)| len).sum::<u64>().into(),
+        "responses" => count("/counts/responses"),
+        "compactions" => count("/counts/compactions"),
+        "typed_prompts" => count("/counts/prompts"),
+        "title" => state["title"].clone(),
+        "blocks_of_first_response" => blocks_of_first_response(log),
+        "usage" => return usage(state, expected),
+        "open_calls" => open_calls(imported).map(|a| json!({"call": a["action"], "name": a["name"], "outcome": a["state"]})).collect(),
+        "lost_results" => unresolved(state).filter(|a| a["passed_over"] == true).map(|a| a["action"].clone()).collect(),
+        "logical_events" => own_records(log).len().into(),
+        "reachable" => return Some(reachable(imported)),
+        "active_path_messages" => json::list(&imported.context, "/path/events").len().into(),
+        "archive_messages" => log.of_type("message.added").filter(|e| e["copy"].is_null()).count().into(),
+        "context" => context(imported),
+        "agents" => agents(imported),
+        "queue" => queue(imported),
+        "pending_inputs" => json::list(state, "/inputs").iter().filter(|input| input["pending"] == true).count().into(),
+        "blobs_unique" | "blob_references" | "blob_bytes" => blobs(run, what),
+        _ => return None,
+    }))
+}
+
+/// The records of the conversation that happened here and now: not those that are copies.
+fn own_records(log: &Log) -> Vec<crate::log::Record> {
+    let own = |r: &crate::log::Record| r.events.iter().any(|n| log.events[*n]["copy"].is_null());
+    log.main_records().into_iter().filter(own).collect()
+}
+
+/// How many lines begin with a whole value: the vendor's client takes the first one and leaves the rest.
+fn first_of_each_line(log: &Log) -> usize {
+    let mains = log.sources.iter().filter(|(name, _)| Log::is_main(name));
+    let lines = mains.flat_map(|(_, bytes)| bytes.split(|b| *b == b'\n')).filter(|line| !line.is_empty());
+    let whole = |line: &&[u8]| matches!(serde_json::Deserializer::from_slice(line).into_iter::<Value>().next(), Some(Ok(_)));
+    lines.filter(whole).count()
+}
+
+/// Ids of records that stand on one line with a fragment, behind it.
+fn behind_fragments(log: &Log) -> Value {
+    let mut found = Vec::new();
+    for (source, at, len) in log.notes(&["fragment"]) {
+        let rest = log.sources.get(source).map(|bytes| &bytes[usize::try_from(at + len).unwrap_or(0)..]).unwrap_or_default();
+        let line_end = at + len + rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len()) as u64;
+        let records = log.main_records().into_iter().filter(|r| r.source == source && r.at >= at + len && r.end() <= line_end);
+        found.extend(records.filter_map(|r| r.id().map(Value::from)));
+    }
+    found.into()
+}
+
+fn blocks_of_first_response(log: &Log) -> Value {
+    let spoken = || log.of_type("message.added").filter(|e| e["data"]["role"] == "assistant");
+    let first = spoken().find_map(|e| json::text(&e["data"], "/response"));
+    let own = spoken().filter(|e| first.is_some() && json::text(&e["data"], "/response") == first);
+    let name = |part: &Value| match json::text(part, "/type") {
+        Some("reasoning") => "thinking".into(),
+        Some("action") => "tool_use".into(),
+        other => other.unwrap_or_default().to_owned(),
+    };
+    own.flat_map(|e| json::list(e, "/data/parts")).map(name).collect()
+}
+
+/// Token counts under the vendor's names.
+fn usage(state: &Value, expected: &Value) -> Option<Result<Value, String>> {
+    let mut found = serde_json::Map::new();
+    for name in expected.as_object()?.keys() {
+        let path = match name.as_str() {
+            "input_tokens" => "/usage/input",
+            "output_tokens" => "/usage/output",
+            "cache_creation_input_tokens" => "/usage/cache_write",
+            "cache_read_input_tokens" => "/usage/cache_read",
+            _ => return None,
+        };
+        found.insert(name.clone(), json::count(state, path).map_or(Value::Null, Value::from));
+    }
+    Some(Ok(found.into()))
+}
+
+/// Calls without a known outcome.
+fn unresolved(state: &Value) -> impl Iterator<Item = &Value> {
+    let settled = |a: &&Value| matches!(json::text(a, "/state"), Some("succeeded" | "failed" | "cancelled" | "denied"));
+    json::list(state, "/actions").iter().filter(move |a| !settled(a))
+}
+
+/// Calls of unknown outcome that nothing has passed over.
+fn open_calls(imported: &Imported) -> impl Iterator<Item = &Value> {
+    unresolved(&imported.state).filter(|action| action["passed_over"] != true)
+}
+
+/// How many messages of the path hang together by the parents that are named, and how many with what was inferred.
+fn reachable(imported: &Imported) -> Result<Value, String> {
+    let path = json::list(&imported.context, "/path/events");
+    let inferred = json::list(&imported.context, "/path/inferred");
+    let strict = match path.iter().rposition(|event| inferred.contains(event)) {
+        Some(at) => path.len() - at,
+        None => path.len(),
+    };
+    Ok(json!({"strict": strict, "repaired": path.len()}))
+}
+
+/// The native ids of the messages that the model sees.
+fn context(imported: &Imported) -> Value {
+    let name = |id: &Value| {
+        let event = imported.log.event(id.as_str()?)?;
+        let native = imported.log.native_id(event)?;
+        Some(if event["data"]["purpose"] == "summary" { format!("summary:{native}") } else { native })
+    };
+    json::list(&imported.context, "/path/events").iter().map(|id| Value::from(name(id))).collect()
+}
+
+/// The children, by their native ids.
+fn agents(imported: &Imported) -> Value {
+    let mut agents = serde_json::Map::new();
+    for child in json::list(&imported.state, "/children") {
+        let mut agent = serde_json::Map::new();
+        if let Some(call) = json::text(child, "/action") {
+            agent.insert("call".into(), call.into());
+        }
+        agent.insert("link".into(), child["link"].clone());
+        agents.insert(json::text(child, "/session").unwrap_or_default().into(), agent.into());
+    }
+    agents.into()
+}
+
+/// What became of each input that was queued.
+fn queue(imported: &Imported) -> Value {
+    let log = &imported.log;
+    let texts: BTreeMap<&str, String> = log
+        .of_type("input.queued")
+        .filter_map(|event| {
+            let words = json::list(event, "/data/parts").iter().filter_map(|part| json::text(part, "/text"));
+            Some((json::text(event, "/data/input")?, words.collect()))
+        })
+        .collect();
+    let fate = |input: &Value| {
+        let text = json::text(input, "/input").and_then(|id| texts.get(id)).cloned();
+        let mut told = serde_json::Map::new();
+        let fate = match json::text(input, "/status") {
+            Some("dropped") => "withdrawn",
+            Some("queued") => "queued",
+            Some("taken" | "delivered") if input["pending"] != true => "delivered",
+            other => other.unwrap_or_default(),
+        };
+        told.insert("text".into(), text.into());
+        told.insert("fate".into(), fate.into());
+        let holder = json::text(input, "/message").and_then(|id| log.event(id)).and_then(|event| log.native(event));
+        if let Some(kind) = holder.as_ref().and_then(|record| json::text(record, "/type")) {
+            let kind = if kind == "user" { "user record" } else { kind };
+            told.insert("as".into(), kind.into());
+        }
+        Value::from(told)
+    };
+    json::list(&imported.state, "/inputs").iter().map(fate).collect()
+}
+
+/// Pictures and other content: how often it is referred to, how much of it there is, and how large that is.
+fn blobs(run: &Run<'_>, what: &str) -> Value {
+    let mut references = 0_u64;
+    let mut unique = BTreeSet::new();
+    for imported in &run.logs {
+        for event in &imported.log.events {
+            each_blob(&event["data"], &mut |blob| {
+                references += 1;
+                let digest = json::text(blob, "/$blob").unwrap_or_default().to_owned();
+                let size = imported.log.content(blob).map(|bytes| bytes.len() as u64);
+                if size.is_some() && size == json::count(blob, "/size") {
+                    unique.insert((digest, size.unwrap_or(0)));
+                }
+            });
+        }
+    }
+    match what {
+        "blobs_unique" => unique.len().into(),
+        "blob_references" => references.into(),
+        _ => unique.iter().map(|(_, size)| size).sum::<u64>().into(),
+    }
+}
+
+fn each_blob(value: &Value, visit: &mut impl FnMut(&Value)) {
+    match value {
+        Value::Object(members) if members.contains_key("$blob") => visit(value),
+        Value::Object(members) => members.values().for_each(|member| each_blob(member, visit)),
+        Value::Array(items) => items.iter().for_each(|item| each_blob(item, visit)),
+        _ => {}
+    }
+}

@@ -1,0 +1,155 @@
+//! `expect/expect.json`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::Value;
+
+use crate::case::{Expect, Input, Preserve, SessionVerdict};
+use crate::compare::{equal, facts, findings, sentences};
+use crate::json;
+use crate::run::Run;
+
+/// Compares everything that an expectation says.
+pub(crate) fn faults(run: &Run<'_>, expect: &Expect, failures: &mut Vec<String>) {
+    if !matches!(expect.operation.as_str(), "import" | "validate" | "reduce") && expect.only.is_none() {
+        failures.push(format!("nobody runs the operation {}", expect.operation));
+    }
+    if expect.means("outcome") {
+        equal("outcome", &findings::quality(run, &expect.operation), &expect.outcome, failures);
+    }
+    if expect.means("inputs") {
+        inputs(run, &expect.inputs, failures);
+    }
+    if expect.means("counts") {
+        for (what, count) in &expect.counts {
+            match counted(run, expect, what) {
+                Some(found) => equal(what, &found, count, failures),
+                None => failures.push(format!("nobody checks the count {what}")),
+            }
+        }
+    }
+    if expect.means("diagnostics") {
+        findings::compare(run, &expect.operation, &expect.diagnostics, failures);
+    }
+    if expect.means("preserve") {
+        expect.preserve.iter().for_each(|preserve| preserved(run, preserve, failures));
+    }
+    if expect.means("verdicts") {
+        expect.verdicts.iter().for_each(|expected| verdict(run, expected, failures));
+    }
+    if expect.means("state") {
+        for (what, fact) in &expect.state {
+            if let Err(why) = facts::check(run, what, fact) {
+                failures.push(format!("state.{what}: {why}"));
+            }
+        }
+    }
+    let said = [("must", &expect.must), ("must_not", &expect.must_not)];
+    for (member, said) in said.into_iter().filter(|(member, _)| expect.means(member)) {
+        for sentence in said.iter().filter(|sentence| !sentences::is_about_an_export(sentence)) {
+            if let Err(why) = sentences::check(run, expect, sentence) {
+                failures.push(format!("{member} {sentence:?}: {why}"));
+            }
+        }
+    }
+}
+
+/// What the report says of an input, by its path.
+fn reported<'r>(run: &'r Run<'_>) -> BTreeMap<String, &'r Value> {
+    json::list(&run.report, "/inputs").iter().map(|i| (run.relative(json::text(i, "/path").unwrap_or_default()), i)).collect()
+}
+
+fn inputs(run: &Run<'_>, expected: &[Input], failures: &mut Vec<String>) {
+    let reported = reported(run);
+    let names: BTreeSet<&str> = reported.keys().map(String::as_str).collect();
+    equal("inputs", &names, &expected.iter().map(|i| i.path.as_str()).collect(), failures);
+    for input in expected {
+        let Some(found) = reported.get(&input.path) else { continue };
+        let path = &input.path;
+        equal(&format!("{path}: format"), &json::text(found, "/format"), &Some(input.format.as_str()), failures);
+        for (member, count) in [("lines", input.lines), ("records", input.records), ("fragments", input.fragments)] {
+            if count.is_some() {
+                equal(&format!("{path}: {member}"), &found[member].as_u64(), &count, failures);
+            }
+        }
+        if let Some(by_type) = &input.by_type {
+            let counts = found["by_type"].as_object().into_iter().flatten();
+            let found: BTreeMap<String, u64> = counts.map(|(name, n)| (name.clone(), n.as_u64().unwrap_or(0))).collect();
+            equal(&format!("{path}: by_type"), &found, by_type, failures);
+        }
+    }
+}
+
+/// A total; `None` if nobody counts that.
+fn counted(run: &Run<'_>, expect: &Expect, what: &str) -> Option<u64> {
+    let reported = reported(run);
+    let total = |member: &str, counts: fn(&Input) -> bool| -> u64 {
+        let inputs = expect.inputs.iter().filter(|i| counts(i)).filter_map(|i| reported.get(&i.path));
+        inputs.filter_map(|found| found[member].as_u64()).sum()
+    };
+    let events = |kind: &str| run.logs.iter().map(|l| l.log.of_type(kind).count() as u64).sum();
+    Some(match what {
+        "sessions" => run.mains().count() as u64,
+        "records" => total("records", |i| i.records.is_some()),
+        "fragments" => total("fragments", |i| i.fragments.is_some()),
+        "tool_calls" => events("action.proposed"),
+        "tool_results" => {
+            let messages = run.logs.iter().flat_map(|l| l.log.of_type("message.added"));
+            messages.flat_map(|event| json::list(event, "/data/parts")).filter(|part| part["type"] == "result").count() as u64
+        }
+        _ => return None,
+    })
+}
+
+fn preserved(run: &Run<'_>, preserve: &Preserve, failures: &mut Vec<String>) {
+    if preserve.text.is_none() && preserve.place.is_none() {
+        failures.push(format!("nobody checks that {} is preserved", preserve.what));
+    }
+    if let Some(text) = &preserve.text {
+        let mut found = false;
+        for event in run.logs.iter().flat_map(|l| &l.log.events) {
+            json::strings(&event["data"], &mut |s| found |= s.contains(text.as_str()));
+        }
+        if !found {
+            failures.push(format!("preserve: {} ({text:?}) is in no event", preserve.what));
+        }
+    }
+    if let Some(place) = &preserve.place {
+        let (Some(offset), Some(length)) = (place.offset, place.length) else {
+            failures.push(format!("nobody checks that {} is preserved: no offset and length", preserve.what));
+            return;
+        };
+        let original = fs::read(run.case.base.join(place.input.as_deref().unwrap_or("input.jsonl"))).unwrap_or_default();
+        let (from, to) = (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(offset + length).unwrap_or(usize::MAX));
+        let Some(original) = original.get(from..to) else {
+            failures.push(format!("preserve: {} lies outside of the source", preserve.what));
+            return;
+        };
+        let kept = run.logs.iter().any(|l| l.log.sources.keys().any(|name| l.log.slice(name, offset, length) == Some(original)));
+        let pointed = run.logs.iter().any(|l| covers(l, offset, length));
+        if !kept || !pointed {
+            failures.push(format!("preserve: {}: kept {kept}, told by an event {pointed}", preserve.what));
+        }
+    }
+}
+
+/// Whether an event points to exactly these bytes of the conversation, or to a record around them.
+fn covers(imported: &crate::run::Imported, offset: u64, length: u64) -> bool {
+    imported.log.records().iter().any(|r| r.at <= offset && offset + length <= r.end())
+        || imported.log.notes(&["fragment", "torn", "hole"]).any(|(_, at, len)| (at, len) == (offset, length))
+}
+
+fn verdict(run: &Run<'_>, expected: &SessionVerdict, failures: &mut Vec<String>) {
+    if let Some(input) = &expected.input {
+        failures.push(format!("nobody checks the verdict over the input {input}"));
+    }
+    let imported = match &expected.session {
+        Some(session) => run.session(session).ok_or_else(|| format!("no session {session}")),
+        None => run.only(),
+    };
+    match imported {
+        Ok(imported) => equal("verdict", &json::text(&imported.recovery, "/verdict"), &Some(expected.verdict.word()), failures),
+        Err(why) => failures.push(format!("verdict: {why}")),
+    }
+}

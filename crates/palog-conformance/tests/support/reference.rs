@@ -1,0 +1,99 @@
+//! The reference implementation, behind the same interface as any other.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use palog::blob::BlobStore;
+use palog::diagnostic::{Diagnostics, Severity};
+use palog::project::{At, context};
+use palog::recover::{Context, recover};
+use palog::reduce::reduce;
+use palog_claude_code::{Directory, Options, Report, discover, import};
+use palog_conformance::{Implementation, Import, Quality};
+use serde_json::{Value, json};
+
+/// Where the fixtures lie.
+pub(crate) fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance-fixtures")
+}
+
+/// Importer, reducer, recovery and projection of this workspace.
+pub(crate) struct Reference;
+
+impl Implementation for Reference {
+    fn import(&self, source: &Path, into: &Path) -> Result<Import, String> {
+        let report = imported(source, into)?;
+        let outcome = quality(&report.diagnostics);
+        Ok(Import { report: json_of(&report), outcome })
+    }
+
+    fn state(&self, log: &Path) -> Result<Value, String> {
+        let file = File::open(log).map_err(|e| e.to_string())?;
+        let (state, diagnostics) = reduce(file).map_err(|e| e.to_string())?;
+        Ok(json!({"state": value(&state)?, "diagnostics": findings(&diagnostics)}))
+    }
+
+    fn recovery(&self, log: &Path) -> Result<Value, String> {
+        let file = File::open(log).map_err(|e| e.to_string())?;
+        let (state, _) = reduce(file).map_err(|e| e.to_string())?;
+        value(&recover(&state, &Context::new()))
+    }
+
+    fn context(&self, log: &Path, before: Option<&str>) -> Result<Value, String> {
+        let file = File::open(log).map_err(|e| e.to_string())?;
+        let at = before.map_or(At::Head, At::Before);
+        let blobs = BlobStore::beside(log);
+        value(&context(file, at, Some(&blobs)).map_err(|e| e.to_string())?)
+    }
+}
+
+fn value(of: &impl serde::Serialize) -> Result<Value, String> {
+    palog_conformance::json::value(&serde_json::to_string(of).map_err(|e| e.to_string())?).map_err(|e| e.to_string())
+}
+
+/// Imports every session at `source` into the directory `into`.
+pub(crate) fn imported(source: &Path, into: &Path) -> Result<Report, String> {
+    let found = discover(source).map_err(|e| e.to_string())?;
+    let mut report = Report::default();
+    for session in &found.sessions {
+        let mut target = Directory::new(into);
+        report.extend(import(session, &mut target, &Options::default()).map_err(|e| e.to_string())?);
+    }
+    Ok(report)
+}
+
+fn quality(diagnostics: &Diagnostics) -> Quality {
+    if diagnostics.count(Severity::Error) > 0 {
+        Quality::Partial
+    } else if diagnostics.count(Severity::Void) + diagnostics.count(Severity::Warning) > 0 {
+        Quality::Diagnosed
+    } else {
+        Quality::Clean
+    }
+}
+
+fn findings(diagnostics: &Diagnostics) -> Value {
+    let groups = diagnostics.groups().iter();
+    groups
+        .map(|group| {
+            let at: Vec<_> = group.first.iter().map(|d| &d.place).collect();
+            json!({"code": group.code, "severity": group.severity, "rule": group.rule, "count": group.count, "at": at})
+        })
+        .collect()
+}
+
+fn json_of(report: &Report) -> Value {
+    let logs = report.logs.iter().map(|log| {
+        json!({
+            "path": log.path, "session": log.session, "parent": log.parent, "format": palog_claude_code::FORMAT,
+            "records": log.records, "events": log.events,
+        })
+    });
+    let inputs = report.inputs.iter().map(|input| {
+        json!({
+            "path": input.path, "format": input.format, "lines": input.lines, "records": input.records,
+            "fragments": input.fragments, "by_type": input.by_type, "kept": input.kept, "foreign": input.foreign,
+        })
+    });
+    json!({"logs": logs.collect::<Vec<_>>(), "inputs": inputs.collect::<Vec<_>>(), "diagnostics": findings(&report.diagnostics)})
+}

@@ -1,0 +1,131 @@
+//! The order of the lines of one log: one log id, one opening event, seqs without gaps (spec 02, "Order").
+
+use crate::diagnostic::{Code, Severity};
+use crate::envelope::Event;
+use crate::reader::Line;
+
+/// What is wrong with the place of an event, before its payload is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) code: Code,
+    pub(crate) severity: Severity,
+    pub(crate) rule: &'static str,
+    pub(crate) why: String,
+}
+
+/// Follows the order of a log. It keeps eight bytes for each event, to tell a repeated line from a conflicting one.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    log: Option<String>,
+    next: u64,
+    /// Fingerprints of the lines by seq, in runs without gaps: first seq, fingerprints.
+    runs: Vec<(u64, Vec<u64>)>,
+    closed: bool,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Order {
+    /// Id of the log, once there was an event.
+    pub(crate) fn log(&self) -> Option<&str> {
+        self.log.as_deref()
+    }
+
+    /// Takes the next event in; `false`: it has no effect. What is wrong is added to the findings.
+    pub(crate) fn admit(&mut self, event: &Event<'_>, line: Option<&Line<'_>>) -> bool {
+        let opens = &*event.kind == "log.opened";
+        let first = self.log.is_none();
+        match &self.log {
+            None => self.log = Some(event.log.to_string()),
+            Some(log) if *log != *event.log => {
+                self.error(Code::OtherLog, "R-ENV-004", format!("the event is of {:?}, the log is {log:?}", event.log));
+                return false;
+            }
+            Some(_) => {}
+        }
+        let print = line.map_or_else(|| print_of(event), |line| fingerprint(0, line.bytes));
+        if event.seq < self.next {
+            if self.print_at(event.seq) == Some(print) {
+                self.find(Code::SeqRepeated, Severity::Warning, "R-ENV-005", format!("seq {} stands twice", event.seq));
+            } else {
+                let why = format!("seq {} comes after seq {}, with other bytes than the first time", event.seq, self.next - 1);
+                self.error(Code::SeqConflict, "R-ENV-005", why);
+            }
+            return false;
+        }
+        if event.seq > self.next {
+            let why = format!("seq {} follows, where seq {} should", event.seq, self.next);
+            self.error(Code::SeqGap, "R-ENV-005", why);
+        }
+        match self.runs.last_mut() {
+            Some((_, prints)) if event.seq == self.next => prints.push(print),
+            _ => self.runs.push((event.seq, vec![print])),
+        }
+        self.next = event.seq.saturating_add(1);
+        if opens != first {
+            let why = if first { "the first event is not log.opened" } else { "log.opened stands in mid log" };
+            self.error(Code::NotOpened, "R-ENV-003", why.into());
+            return first;
+        }
+        if self.closed && &*event.kind != "note.added" {
+            let why = format!("{} follows log.closed", event.kind);
+            self.find(Code::AfterClose, Severity::Warning, "R-ENV-016", why);
+        }
+        self.closed |= &*event.kind == "log.closed";
+        true
+    }
+
+    fn print_at(&self, seq: u64) -> Option<u64> {
+        let at = self.runs.partition_point(|(first, _)| *first <= seq).checked_sub(1)?;
+        let (first, prints) = &self.runs[at];
+        prints.get(usize::try_from(seq - first).ok()?).copied()
+    }
+
+    fn error(&mut self, code: Code, rule: &'static str, why: String) {
+        self.find(code, Severity::Error, rule, why);
+    }
+
+    fn find(&mut self, code: Code, severity: Severity, rule: &'static str, why: String) {
+        self.findings.push(Finding { code, severity, rule, why });
+    }
+}
+
+/// The fingerprint of an event whose line is not at hand.
+fn print_of(event: &Event<'_>) -> u64 {
+    let parts = [&*event.id, &*event.kind, event.time.as_ref().map_or("", |t| t.as_str()), event.data.get()];
+    parts.iter().fold(1, |print, part| fingerprint(print, part.as_bytes()))
+}
+
+/// 64 bits that differ where two lines differ by accident. It only tells a repeated line from another one in its place,
+/// and neither of the two has any effect.
+fn fingerprint(seed: u64, bytes: &[u8]) -> u64 {
+    const ODD: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93];
+    let fold = |a: u64, b: u64| {
+        let product = u128::from(a) * u128::from(b);
+        (product >> 64) as u64 ^ product as u64
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut print = seed ^ bytes.len() as u64;
+    for word in words {
+        print = fold(print ^ u64::from_le_bytes(*word), ODD[0]).wrapping_add(ODD[1]);
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    fold(print ^ u64::from_le_bytes(last), ODD[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_tells_lines_apart_by_any_byte_and_their_length() {
+        let line = b"{\"palog\":1,\"log\":\"l\",\"seq\":1}";
+        for at in 0..line.len() {
+            let mut other = *line;
+            other[at] ^= 1;
+            assert_ne!(fingerprint(0, line), fingerprint(0, &other), "byte {at}");
+        }
+        assert_ne!(fingerprint(0, b""), fingerprint(0, b"\0"));
+        assert_ne!(fingerprint(0, b"12345678"), fingerprint(0, b"12345678\0"));
+    }
+}

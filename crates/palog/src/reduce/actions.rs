@@ -1,0 +1,654 @@
+//! Actions and requests for approval: facts in, states out (spec 04, "Actions", "Approvals").
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::path::Key;
+use super::{Finding, Origin};
+use crate::diagnostic::{Code, Severity};
+use crate::events::{
+    ActionEnded, ActionKind, ActionProposed, ActionReconciled, Applied, ApprovalEnded, ApprovalKind, ApprovalOutcome,
+    ApprovalRequested, EffectClass, Join, Outcome, Reconciled, Recorded,
+};
+use crate::json::Str;
+use crate::state::{Action, ActionState, Approval, ApprovalStatus, Count, Doubt, EventRef, State, Told};
+
+/// What can be said of one attempt by its own events.
+#[derive(Debug, Default)]
+struct Attempt {
+    number: u64,
+    started: bool,
+    ends: Vec<End>,
+    first_end: Option<EventRef>,
+    reconciled: Option<Reconciliation>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct End {
+    outcome: Outcome,
+    applied: Applied,
+    seq: u64,
+    source: Option<Key>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Reconciliation {
+    outcome: Reconciled,
+    human: bool,
+    seq: u64,
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Open,
+    Ended(Outcome, Applied),
+    NotApplied,
+    Doubtful(Doubt),
+}
+
+impl Attempt {
+    /// What its ends and its reconciliation make of it (R-ACT-003, R-ACT-004, R-ACT-005, R-ACT-017, R-ACT-019).
+    fn fate(&self) -> Fate {
+        let applied = self.ends.first().map(|e| e.applied);
+        let agree = self.ends.iter().all(|e| Some(e.applied) == applied);
+        let graver = self.ends.iter().map(|e| e.outcome).max_by_key(|outcome| match outcome {
+            Outcome::Succeeded => 0,
+            Outcome::Cancelled => 1,
+            Outcome::Failed => 2,
+        });
+        let ended = match (graver, applied) {
+            (Some(_), _) if !agree => Fate::Doubtful(Doubt::EndsDisagree),
+            (Some(_), Some(Applied::Unknown)) => Fate::Doubtful(Doubt::EndUnknown),
+            (Some(outcome), Some(applied)) => Fate::Ended(outcome, applied),
+            (None, _) | (_, None) => Fate::Open,
+        };
+        let Some(reconciliation) = self.reconciled else { return ended };
+        let (found, fate) = match reconciliation.outcome {
+            Reconciled::Applied => (Applied::Yes, Fate::Ended(Outcome::Succeeded, Applied::Yes)),
+            Reconciled::Partial => (Applied::Partial, Fate::Ended(Outcome::Failed, Applied::Partial)),
+            Reconciled::NotApplied => (Applied::No, Fate::NotApplied),
+            Reconciled::InProgress => return ended.or_doubt(Doubt::InProgress),
+            Reconciled::Unknown if reconciliation.human => return ended.or_doubt(Doubt::Accepted),
+            Reconciled::Unknown => return ended.or_doubt(Doubt::Unsettled),
+        };
+        let contradicts = |e: &End| e.applied != found && (e.seq > reconciliation.seq || matches!(ended, Fate::Ended(..)));
+        match ended {
+            _ if self.ends.iter().any(contradicts) => Fate::Doubtful(Doubt::EndsDisagree),
+            Fate::Ended(..) => ended,
+            Fate::Open | Fate::NotApplied | Fate::Doubtful(_) => fate,
+        }
+    }
+
+    /// Whether it began to act, so that requests for it have been settled (R-ACT-016).
+    fn began(&self) -> bool {
+        self.started || self.ends.iter().any(|e| e.applied != Applied::No)
+    }
+}
+
+impl Fate {
+    fn or_doubt(self, doubt: Doubt) -> Self {
+        match self {
+            Fate::Ended(..) => self,
+            Fate::Open | Fate::NotApplied | Fate::Doubtful(_) => Fate::Doubtful(doubt),
+        }
+    }
+}
+
+/// What is known of an action beside what its state holds.
+#[derive(Debug)]
+struct Facts {
+    /// Its place among the actions of the state; `None` = so far only results name it.
+    slot: Option<usize>,
+    told: Told,
+    /// Whether the model was told that it goes on.
+    goes_on: bool,
+    attempts: Vec<Attempt>,
+    approvals: Vec<usize>,
+    origin: Origin,
+}
+
+impl Facts {
+    fn attempt(&mut self, number: Option<u64>) -> &mut Attempt {
+        let number = number.unwrap_or(1);
+        let at = match self.attempts.iter().position(|a| a.number == number) {
+            Some(at) => at,
+            None => {
+                self.attempts.push(Attempt { number, ..Attempt::default() });
+                self.attempts.len() - 1
+            }
+        };
+        &mut self.attempts[at]
+    }
+
+    fn known_attempt(&self, number: u64) -> Option<&Attempt> {
+        self.attempts.iter().find(|a| a.number == number)
+    }
+
+    /// Number of the attempt that counts: the newest, or the one that a reconciliation opens.
+    fn newest(&self) -> u64 {
+        let next = |a: &Attempt| if a.fate() == Fate::NotApplied { a.number.saturating_add(1) } else { a.number };
+        self.attempts.iter().map(next).max().unwrap_or(1)
+    }
+}
+
+/// What is known of a request for approval beside what its state holds.
+#[derive(Debug, Default)]
+struct Request {
+    /// Whether there is a request, not only an end.
+    made: bool,
+    /// Whether its end would be recorded.
+    ends_recorded: bool,
+    ended: Option<ApprovalOutcome>,
+    /// The source that tells of it first.
+    source: Option<String>,
+    /// What it answers, and its own events.
+    causes: Vec<Key>,
+    events: Vec<Key>,
+}
+
+fn name_of(state: &State, facts: &Facts) -> String {
+    facts.slot.and_then(|slot| state.actions.get(slot)).map(|a| a.action.clone()).unwrap_or_default()
+}
+
+/// The event at hand, as far as actions need it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mention<'e> {
+    pub(super) event: &'e str,
+    pub(super) seq: u64,
+    pub(super) cause: &'e [Str<'e>],
+    pub(super) source: Option<&'e str>,
+    pub(super) origin: Origin,
+    pub(super) inherited: bool,
+    pub(super) turn: usize,
+    /// Whether the start of an action that is proposed here would be recorded.
+    pub(super) starts_recorded: bool,
+    /// Whether the end of a request that is made here would be recorded.
+    pub(super) ends_recorded: bool,
+}
+
+impl Mention<'_> {
+    fn reference(&self) -> EventRef {
+        EventRef { event: self.event.to_owned(), seq: Count(self.seq) }
+    }
+}
+
+/// All actions and requests of a log.
+#[derive(Debug, Default)]
+pub(super) struct Actions {
+    facts: Vec<Facts>,
+    by_id: HashMap<Box<str>, usize>,
+    /// Beside the approvals of the state, one for one.
+    requests: Vec<Request>,
+    /// By id; one id may be used for several actions, and then stands for as many requests.
+    request_by_id: HashMap<Box<str>, Vec<usize>>,
+    /// Digest of the arguments that each idempotency key stands for.
+    keys: HashMap<Box<str>, Box<str>>,
+    /// What has to be judged again, and what is not settled and told.
+    dirty: BTreeSet<usize>,
+    open: BTreeSet<usize>,
+    dirty_requests: BTreeSet<usize>,
+    /// What was found wrong with the event at hand.
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Actions {
+    fn index(&mut self, id: &str, origin: Origin) -> usize {
+        if let Some(at) = self.by_id.get(id) {
+            return *at;
+        }
+        let at = self.facts.len();
+        self.facts.push(Facts {
+            slot: None,
+            told: Told::Nothing,
+            goes_on: false,
+            attempts: Vec::new(),
+            approvals: Vec::new(),
+            origin,
+        });
+        self.by_id.insert(id.into(), at);
+        at
+    }
+
+    /// The action that an event is about; it is there from then on (R-ACT-015).
+    fn mention(&mut self, state: &mut State, id: &str, m: &Mention<'_>) -> usize {
+        let at = self.index(id, m.origin);
+        self.dirty.insert(at);
+        if self.facts[at].slot.is_none() {
+            self.facts[at].slot = Some(state.actions.len());
+            self.facts[at].origin = m.origin;
+            state.actions.push(Action {
+                action: id.to_owned(),
+                name: None,
+                kind: ActionKind::Tool,
+                class: EffectClass::Unknown,
+                state: ActionState::Unknown,
+                doubt: None,
+                applied: Applied::Unknown,
+                told: Told::Nothing,
+                turn: Count(m.turn as u64),
+                passed_over: false,
+                inherited: m.inherited,
+                starts_recorded: m.starts_recorded,
+                attempt: Count(1),
+                args_digest: None,
+                idempotency_key: None,
+                compensates: None,
+                reconciled: None,
+                next_check: None,
+                proposed: None,
+                ended: None,
+                seq: Count(m.seq),
+            });
+        }
+        at
+    }
+
+    /// `action.proposed`. Returns the number of the action if it is a new proposal.
+    pub(super) fn propose(&mut self, state: &mut State, data: &ActionProposed<'_>, m: &Mention<'_>) -> Option<usize> {
+        let at = self.mention(state, &data.action, m);
+        let action = &mut state.actions[self.facts[at].slot?];
+        let effect = data.effect.as_ref();
+        let class = effect.and_then(|e| e.class).unwrap_or(EffectClass::Unknown);
+        if action.proposed.is_some() {
+            action.class = action.class.max(class);
+            if action.args_digest.as_deref() != Some(&data.args_digest) {
+                self.findings.push(Finding {
+                    code: Code::ProposedTwice,
+                    severity: Severity::Warning,
+                    rule: "R-ACT-002",
+                    why: format!("{} is proposed again with other arguments", data.action),
+                });
+            }
+            return None;
+        }
+        action.name = Some(data.name.to_string());
+        action.kind = data.kind.unwrap_or(ActionKind::Tool);
+        action.class = class;
+        action.turn = Count(m.turn as u64);
+        action.inherited = m.inherited;
+        action.starts_recorded = m.starts_recorded;
+        action.args_digest = Some(data.args_digest.to_string());
+        action.compensates = data.compensates.as_ref().map(ToString::to_string);
+        action.idempotency_key = effect.and_then(|e| e.idempotency_key.as_ref()).map(ToString::to_string);
+        action.proposed = Some(m.reference());
+        self.facts[at].origin = m.origin;
+        if let Some(key) = &action.idempotency_key {
+            let digest = self.keys.entry(key.as_str().into()).or_insert_with(|| (*data.args_digest).into());
+            if **digest != *data.args_digest {
+                self.findings.push(Finding {
+                    code: Code::KeyConflict,
+                    severity: Severity::Error,
+                    rule: "R-ACT-022",
+                    why: format!("the key {key:?} stands for other arguments already"),
+                });
+            }
+        }
+        if action.kind == ActionKind::Question {
+            self.ask(state, at, &data.action, ApprovalKind::Question, &Mention { ends_recorded: true, ..*m });
+        }
+        Some(at)
+    }
+
+    /// `action.started`.
+    pub(super) fn start(&mut self, state: &mut State, action: &str, attempt: Option<u64>, m: &Mention<'_>) {
+        let at = self.mention(state, action, m);
+        self.facts[at].attempt(attempt).started = true;
+    }
+
+    /// `action.ended`.
+    pub(super) fn end(&mut self, state: &mut State, data: &ActionEnded<'_>, m: &Mention<'_>) {
+        let at = self.mention(state, &data.action, m);
+        let attempt = self.facts[at].attempt(data.attempt);
+        let end = End { outcome: data.outcome, applied: data.applied, seq: m.seq, source: m.source.map(Key::of) };
+        let (code, rule, why) = match attempt.ends.iter().find(|e| e.applied != end.applied).or(attempt.ends.last()) {
+            Some(other) if other.applied != end.applied => {
+                (Code::EndsDisagree, "R-ACT-003", format!("one end says {}, another {}", other.applied, end.applied))
+            }
+            Some(other) if other.source == end.source => {
+                (Code::EndedTwice, "R-ACT-005", format!("{} ended already at seq {}", data.action, other.seq))
+            }
+            _ => (Code::EndedTwice, "", String::new()),
+        };
+        if !rule.is_empty() {
+            self.findings.push(Finding { code, severity: Severity::Warning, rule, why });
+        }
+        attempt.first_end.get_or_insert_with(|| m.reference());
+        attempt.ends.push(end);
+    }
+
+    /// `action.reconciled`.
+    pub(super) fn reconcile(&mut self, state: &mut State, data: &ActionReconciled<'_>, m: &Mention<'_>) {
+        const FIRM: [&str; 5] = ["target_fenced", "executor_terminated", "act_deadline_passed", "child_log", "human"];
+        let at = self.mention(state, &data.action, m);
+        let mut found = Reconciliation { outcome: data.outcome, human: &*data.basis == "human", seq: m.seq };
+        if data.outcome == Reconciled::NotApplied && !FIRM.contains(&&*data.basis) {
+            found.outcome = Reconciled::Unknown;
+            self.findings.push(Finding {
+                code: Code::NoBasis,
+                severity: Severity::Warning,
+                rule: "R-ACT-018",
+                why: format!("{:?} does not keep an old executor from acting later", data.basis),
+            });
+        }
+        let attempt = self.facts[at].attempt(data.attempt);
+        attempt.reconciled = Some(found);
+        if let Some(action) = self.facts[at].slot.and_then(|slot| state.actions.get_mut(slot)) {
+            action.reconciled = Some(found.outcome);
+            action.next_check = data.next_check.as_ref().map(|t| t.as_str().to_owned());
+        }
+    }
+
+    /// A `result` part: what the model was told (R-ACT-023).
+    pub(super) fn tell(&mut self, action: &str, last: bool, origin: Origin) {
+        let at = self.index(action, origin);
+        self.dirty.insert(at);
+        let facts = &mut self.facts[at];
+        facts.goes_on |= !last;
+        facts.told = match (last, facts.told) {
+            (true, _) | (_, Told::Result) => Told::Result,
+            (false, Told::Partial | Told::Nothing) => Told::Partial,
+        };
+    }
+
+    /// `approval.requested`.
+    pub(super) fn request(&mut self, state: &mut State, data: &ApprovalRequested<'_>, m: &Mention<'_>) {
+        let id = data.approval.as_deref().unwrap_or(m.event);
+        let of = data.action.as_deref().map(|action| self.mention(state, action, m));
+        let at = match of {
+            Some(of) => {
+                let facts = &self.facts[of];
+                if facts.known_attempt(facts.newest()).is_some_and(Attempt::began) {
+                    self.findings.push(Finding {
+                        code: Code::VoidRequest,
+                        severity: Severity::Void,
+                        rule: "R-ACT-016",
+                        why: format!("{} was started or ended before it was asked about", name_of(state, facts)),
+                    });
+                }
+                self.ask(state, of, id, data.kind, m)
+            }
+            None => self.approval(state, None, id, data.kind, m),
+        };
+        let request = &mut self.requests[at];
+        request.made = true;
+        request.ends_recorded |= m.ends_recorded;
+        request.causes = m.cause.iter().map(|c| Key::of(c)).collect();
+        request.events.push(Key::of(m.event));
+        let approval = &mut state.approvals[at];
+        approval.kind = data.kind;
+        approval.join = approval.join.max(data.join.unwrap_or(Join::Exact));
+        approval.args_digest = data.args_digest.as_ref().map(ToString::to_string);
+        approval.expires = data.expires.as_ref().map(|t| t.as_str().to_owned());
+        approval.requested = Some(m.reference());
+    }
+
+    /// The request `id` about an action: it joins the end that another source tells of (R-ACT-024), and a question joins
+    /// the call that asks it (R-ACT-014).
+    fn ask(&mut self, state: &mut State, of: usize, id: &str, kind: ApprovalKind, m: &Mention<'_>) -> usize {
+        let own_id = name_of(state, &self.facts[of]);
+        let joins = |at: &usize| {
+            let request = &self.requests[*at];
+            let approval = &state.approvals[*at];
+            let end_of_another_source = !request.made && request.source.as_deref() != m.source;
+            let call_that_asks = kind == ApprovalKind::Question && request.made && approval.approval == own_id;
+            end_of_another_source || call_that_asks
+        };
+        let joined = self.facts[of].approvals.iter().copied().find(joins);
+        let at = match (self.known(state, id, Some(of)), joined) {
+            (None, Some(at)) => {
+                self.request_by_id.entry(id.into()).or_default().push(at);
+                state.approvals[at].approval = id.to_owned();
+                at
+            }
+            (Some(_), _) | (None, None) => self.approval(state, Some(of), id, kind, m),
+        };
+        self.requests[at].made = true;
+        self.requests[at].ends_recorded |= m.ends_recorded;
+        if state.approvals[at].requested.is_none() {
+            state.approvals[at].requested = Some(m.reference());
+        }
+        at
+    }
+
+    /// The request or end with this id, if it is about the action `of`, or one of the two is not known to be about any.
+    fn known(&self, state: &State, id: &str, of: Option<usize>) -> Option<usize> {
+        let about = of.map(|of| name_of(state, &self.facts[of]));
+        let fits = |at: &&usize| {
+            let action = &state.approvals[**at].action;
+            action.is_none() || about.is_none() || *action == about
+        };
+        self.request_by_id.get(id)?.iter().find(fits).copied()
+    }
+
+    /// The request or end with this id, about the action `of`.
+    fn approval(&mut self, state: &mut State, of: Option<usize>, id: &str, kind: ApprovalKind, m: &Mention<'_>) -> usize {
+        let action = of.map(|of| name_of(state, &self.facts[of]));
+        if let Some(at) = self.known(state, id, of) {
+            self.dirty_requests.insert(at);
+            if let Some(of) = of.filter(|_| state.approvals[at].action.is_none()) {
+                self.facts[of].approvals.push(at);
+                state.approvals[at].action = action;
+            }
+            return at;
+        }
+        let at = self.requests.len();
+        self.requests.push(Request { source: m.source.map(str::to_owned), ..Request::default() });
+        self.request_by_id.entry(id.into()).or_default().push(at);
+        self.dirty_requests.insert(at);
+        if let Some(of) = of {
+            self.facts[of].approvals.push(at);
+        }
+        state.approvals.push(Approval {
+            approval: id.to_owned(),
+            action,
+            kind,
+            status: ApprovalStatus::Asked,
+            scope: None,
+            join: Join::Exact,
+            attempt: Count(of.map_or(1, |of| self.facts[of].newest())),
+            inherited: m.inherited,
+            passed_over: false,
+            args_digest: None,
+            expires: None,
+            requested: None,
+            ended: None,
+        });
+        at
+    }
+
+    /// `approval.ended`.
+    pub(super) fn answer(&mut self, state: &mut State, data: &ApprovalEnded<'_>, m: &Mention<'_>) {
+        let of = data.action.as_deref().map(|action| self.mention(state, action, m));
+        let kind = if data.outcome == ApprovalOutcome::Answered { ApprovalKind::Question } else { ApprovalKind::Permission };
+        let unanswered = |at: &usize| self.requests[*at].made && self.requests[*at].ended.is_none();
+        let at = match (data.approval.as_deref(), of) {
+            (Some(id), _) => self.approval(state, of, id, kind, m),
+            (None, Some(of)) => match self.facts[of].approvals.iter().copied().find(unanswered) {
+                Some(at) => at,
+                None => self.approval(state, Some(of), m.event, kind, m),
+            },
+            (None, None) => self.approval(state, None, m.event, kind, m),
+        };
+        // Of several ends of one request the least permissive stands, in whatever order they come.
+        let rank = |outcome: ApprovalOutcome| match outcome {
+            ApprovalOutcome::Granted | ApprovalOutcome::Answered => 0,
+            ApprovalOutcome::Expired | ApprovalOutcome::Withdrawn => 1,
+            ApprovalOutcome::Denied => 2,
+        };
+        let request = &mut self.requests[at];
+        request.events.push(Key::of(m.event));
+        let approval = &mut state.approvals[at];
+        approval.join = approval.join.max(data.join.unwrap_or(Join::Exact));
+        if request.ended.is_none_or(|earlier| rank(data.outcome) > rank(earlier)) {
+            request.ended = Some(data.outcome);
+            approval.scope = data.scope;
+            approval.ended = Some(m.reference());
+        }
+        self.dirty_requests.insert(at);
+        if let Some(action) = &approval.action
+            && let Some(of) = self.by_id.get(action.as_str())
+        {
+            self.dirty.insert(*of);
+        }
+    }
+
+    /// The action belongs to another turn.
+    pub(super) fn attribute(&mut self, state: &mut State, at: usize, turn: usize) {
+        if let Some(action) = self.facts[at].slot.and_then(|slot| state.actions.get_mut(slot)) {
+            action.turn = Count(turn as u64);
+            self.dirty.insert(at);
+        }
+    }
+
+    /// Asks anew what is recorded, after a source was replaced (R-STA-005).
+    pub(super) fn redeclare(&mut self, state: &mut State, recorded: impl Fn(Recorded, Option<&str>, u64) -> bool) {
+        for at in self.open.iter().chain(&self.dirty).copied().collect::<BTreeSet<_>>() {
+            let facts = &self.facts[at];
+            let Some(action) = facts.slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
+            let since = action.proposed.as_ref().map_or(action.seq, |p| p.seq);
+            action.starts_recorded &= recorded(Recorded::ActionStarted, None, since.0);
+            self.dirty.insert(at);
+        }
+        for (at, request) in self.requests.iter_mut().enumerate().filter(|(_, r)| r.made && r.ended.is_none()) {
+            let approval = &state.approvals[at];
+            let asks_itself = approval.kind == ApprovalKind::Question && approval.action.as_deref() == Some(&*approval.approval);
+            let since = approval.requested.as_ref().map_or(0, |r| r.seq.0);
+            request.ends_recorded &= asks_itself || recorded(Recorded::ApprovalEnded, request.source.as_deref(), since);
+            self.dirty_requests.insert(at);
+        }
+    }
+
+    /// Brings the state up to date; `answered` is the newest turn that was.
+    pub(super) fn settle(&mut self, state: &mut State, answered: Option<usize>) {
+        for at in std::mem::take(&mut self.dirty) {
+            let facts = &self.facts[at];
+            let Some(slot) = facts.slot else { continue };
+            let (newest, verdict) = (facts.newest(), self.judge(facts, &state.actions[slot], state));
+            let action = &mut state.actions[slot];
+            (action.state, action.doubt, action.applied) = verdict;
+            action.told = facts.told;
+            action.attempt = Count(newest);
+            action.ended = facts.known_attempt(newest).and_then(|a| a.first_end.clone());
+            self.dirty_requests.extend(&facts.approvals);
+            if action.is_settled() && (action.told == Told::Result || !action.is_call()) {
+                action.passed_over = false;
+                self.open.remove(&at);
+            } else {
+                self.open.insert(at);
+            }
+        }
+        for at in &self.open {
+            let Some(action) = self.facts[*at].slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
+            let passed = !action.starts_recorded && answered.is_some_and(|turn| action.turn < Count(turn as u64));
+            if action.passed_over != passed {
+                action.passed_over = passed;
+                self.dirty_requests.extend(&self.facts[*at].approvals);
+            }
+        }
+        for at in std::mem::take(&mut self.dirty_requests) {
+            self.settle_request(state, at);
+        }
+    }
+
+    /// The actions that are not settled and told, in the order of their first mention by any event.
+    pub(super) fn open<'s>(&'s self, state: &'s State) -> impl Iterator<Item = &'s Action> {
+        self.open.iter().filter_map(|at| self.facts[*at].slot).map(|slot| &state.actions[slot])
+    }
+
+    /// Where each action is first told of, and whether anything but results tells of it.
+    pub(super) fn origins<'s>(&'s self, state: &'s State) -> impl Iterator<Item = (&'s str, Origin, Option<&'s Action>)> {
+        let mut ids: Vec<_> = self.by_id.iter().collect();
+        ids.sort_unstable_by_key(|(_, at)| **at);
+        ids.into_iter().map(|(id, at)| {
+            let facts = &self.facts[*at];
+            (&**id, facts.origin, facts.slot.map(|slot| &state.actions[slot]))
+        })
+    }
+
+    /// The state of an action, from the set of its events (R-ACT-001).
+    fn judge(&self, facts: &Facts, action: &Action, state: &State) -> (ActionState, Option<Doubt>, Applied) {
+        let unknown = |doubt| (ActionState::Unknown, Some(doubt), Applied::Unknown);
+        let newest = facts.newest();
+        let harmless = action.only_reads() || action.idempotency_key.is_some();
+        let unsettled = |a: &Attempt| match a.fate() {
+            Fate::Ended(..) | Fate::NotApplied => false,
+            Fate::Open => a.started || !action.starts_recorded,
+            Fate::Doubtful(_) => true,
+        };
+        if !harmless && facts.attempts.iter().any(|a| a.number < newest && unsettled(a)) {
+            return unknown(Doubt::EarlierAttempt);
+        }
+        let attempt = facts.known_attempt(newest);
+        match attempt.map_or(Fate::Open, Attempt::fate) {
+            Fate::Ended(Outcome::Succeeded, applied) => return (ActionState::Succeeded, None, applied),
+            Fate::Ended(Outcome::Failed, applied) => return (ActionState::Failed, None, applied),
+            Fate::Ended(Outcome::Cancelled, applied) => return (ActionState::Cancelled, None, applied),
+            Fate::Doubtful(doubt) => return unknown(doubt),
+            Fate::NotApplied | Fate::Open => {}
+        }
+        let of_attempt = |at: &&usize| state.approvals[**at].attempt == Count(newest);
+        let requests: Vec<(usize, Option<ApprovalOutcome>)> =
+            facts.approvals.iter().filter(of_attempt).map(|at| (*at, self.outcome(*at, state))).collect();
+        let ended = |outcomes: &[ApprovalOutcome]| requests.iter().any(|(_, o)| o.is_some_and(|o| outcomes.contains(&o)));
+        let lapsed = [ApprovalOutcome::Expired, ApprovalOutcome::Withdrawn];
+        if ended(&[ApprovalOutcome::Denied]) {
+            return (ActionState::Denied, None, Applied::No);
+        }
+        if facts.goes_on && newest == 1 {
+            return (ActionState::Running, None, Applied::Yes);
+        }
+        if attempt.is_some_and(|a| a.started) {
+            return (ActionState::Running, None, Applied::Unknown);
+        }
+        if requests.iter().any(|(at, o)| o.is_none() && self.requests[*at].ends_recorded) {
+            return (ActionState::Awaiting, None, Applied::No);
+        }
+        if requests.iter().any(|(_, o)| o.is_none()) {
+            return unknown(Doubt::Asked);
+        }
+        let superseded = |at: usize| {
+            let names = |by: &usize| *by != at && self.requests[*by].causes.iter().any(|c| self.requests[at].events.contains(c));
+            facts.approvals.iter().any(names)
+        };
+        if requests.iter().any(|(at, o)| o.is_some_and(|o| lapsed.contains(&o)) && !superseded(*at)) {
+            return (ActionState::Lapsed, None, Applied::No);
+        }
+        let sure = action.starts_recorded || action.kind == ActionKind::Question || newest > 1;
+        match (sure, ended(&[ApprovalOutcome::Granted, ApprovalOutcome::Answered])) {
+            (true, true) => (ActionState::Approved, None, Applied::No),
+            (true, false) => (ActionState::Proposed, None, Applied::No),
+            (false, true) => unknown(Doubt::Granted),
+            (false, false) => unknown(Doubt::NoEnd),
+        }
+    }
+
+    /// How a request ended; a fork withdraws what it inherits.
+    fn outcome(&self, at: usize, state: &State) -> Option<ApprovalOutcome> {
+        self.requests[at].ended.or(state.approvals[at].inherited.then_some(ApprovalOutcome::Withdrawn))
+    }
+
+    fn settle_request(&self, state: &mut State, at: usize) {
+        let outcome = self.outcome(at, state);
+        let of = state.approvals[at].action.as_deref().and_then(|id| self.by_id.get(id)).map(|of| &self.facts[*of]);
+        let action = of.and_then(|facts| facts.slot).map(|slot| &state.actions[slot]);
+        let attempt = state.approvals[at].attempt;
+        let began = of.is_some_and(|facts| {
+            facts.newest() != attempt.0 || facts.known_attempt(attempt.0).is_some_and(Attempt::began)
+        });
+        let asks = action.is_some_and(|a| a.kind == ActionKind::Question) && state.approvals[at].kind == ApprovalKind::Question;
+        let ended = action.filter(|a| asks && a.ended.is_some()).map(|a| a.state);
+        let status = match (outcome, ended) {
+            (Some(ApprovalOutcome::Granted), _) => ApprovalStatus::Granted,
+            (Some(ApprovalOutcome::Denied), _) => ApprovalStatus::Denied,
+            (Some(ApprovalOutcome::Answered), _) | (None, Some(ActionState::Succeeded)) => ApprovalStatus::Answered,
+            (Some(ApprovalOutcome::Expired | ApprovalOutcome::Withdrawn), _) => ApprovalStatus::Lapsed,
+            (None, Some(ActionState::Failed | ActionState::Cancelled)) => ApprovalStatus::Lapsed,
+            (None, _) if began => ApprovalStatus::Settled,
+            (None, _) if self.requests[at].ends_recorded => ApprovalStatus::Open,
+            (None, _) => ApprovalStatus::Asked,
+        };
+        let passed_over = action.is_some_and(|a| a.passed_over);
+        let approval = &mut state.approvals[at];
+        (approval.status, approval.passed_over) = (status, passed_over);
+    }
+}

@@ -1,0 +1,752 @@
+//! The reducer: from events to the state of the agent (spec 04).
+//!
+//! It is pure, total and deterministic: no clock, no input or output, no randomness, and no log that it refuses. What is
+//! wrong with a log becomes a diagnostic, and where nothing can be concluded any more, a reason in the state.
+//!
+//! Memory grows with calls, inputs and turns, with about 32 bytes for each event that can be a parent, 8 for each line and
+//! 80 for each response; texts are not kept.
+
+mod actions;
+mod path;
+#[cfg(test)]
+pub(crate) mod tests;
+mod turns;
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+
+use actions::{Actions, Mention};
+pub(crate) use path::{Key, KeyHasher, KeyMap};
+use path::{Node, Path, Placement};
+use turns::{At, Conversation};
+
+use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
+use crate::envelope::{ActorKind, CopyHow, Event, MAJOR, Time};
+use crate::events::{
+    ConfigSet, Data, InputEnded, InputOutcome, InputQueued, Kind, LogOpened, MessageAdded, NoteAdded, ObservationRecorded, Part,
+    Recorded, Role, SourceOpened,
+};
+pub(crate) use crate::order::Finding;
+use crate::order::Order;
+use crate::reader::{Item, Line, Reader};
+use crate::state::{
+    ActionState, Agent, Child, Count, Doubt, EventRef, Input, InputStatus, Observation, Parent, Pending, PendingKind, Reason,
+    Source, State, Told,
+};
+
+/// Reduces a whole stream (spec 04).
+///
+/// # Errors
+/// When the stream cannot be read. Whatever stands in it is no error.
+pub fn reduce(input: impl Read) -> io::Result<(State, Diagnostics)> {
+    let mut reader = Reader::new(input);
+    let mut reducer = Reducer::new();
+    while let Some(item) = reader.next()? {
+        match item {
+            Item::Event(event, line) => reducer.apply(&event, Some(&line)),
+            Item::Fault(fault) => reducer.fault(fault),
+        }
+    }
+    Ok(reducer.finish())
+}
+
+/// Where something is told of: a record of a source, or a line of the log.
+#[derive(Debug, Clone, Copy, Default)]
+struct Origin {
+    /// Place of the source's name among [`Reducer::source_names`].
+    source: Option<u32>,
+    line: u64,
+    offset: u64,
+    length: u64,
+}
+
+/// What the copy mark of an event means here (R-ENV-011).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copied {
+    /// It is none.
+    No,
+    /// The event stands in this log already.
+    Again { on_path: bool },
+    /// History of another log: a fork took it along, or it is the context of a child.
+    Inherited { context_only: bool },
+}
+
+#[derive(Debug)]
+struct InputFacts {
+    origin: Origin,
+    /// It counts as given by a person or the calling program.
+    typed: bool,
+}
+
+/// Reduces a log event by event (spec 04).
+#[derive(Debug)]
+pub struct Reducer {
+    state: State,
+    diagnostics: Diagnostics,
+    order: Order,
+    path: Path,
+    actions: Actions,
+    conversation: Conversation,
+    /// Beside the inputs of the state, one for one; those that were taken and that no message holds yet.
+    inputs: Vec<InputFacts>,
+    input_by_id: HashMap<Box<str>, usize>,
+    taken: Vec<usize>,
+    /// Messages that count as prompts.
+    prompts: u64,
+    child_by_id: HashMap<Box<str>, usize>,
+    observation_by_name: HashMap<(Box<str>, Box<str>), usize>,
+    /// Since when each source records what it records now.
+    since: HashMap<Box<str>, u64>,
+    source_names: Vec<String>,
+    title: Option<String>,
+    /// Titles with the event that each is about.
+    summaries: Vec<(Option<Key>, String)>,
+    latest: Option<Time<'static>>,
+    /// Parents that were not there when they were named: key, name, who names them, where.
+    missing: Vec<(Key, String, String, Origin)>,
+    settled: bool,
+}
+
+impl Default for Reducer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Reducer {
+    /// Starts before the first event.
+    #[must_use]
+    pub fn new() -> Self {
+        Reducer {
+            state: State::default(),
+            diagnostics: Diagnostics::default(),
+            order: Order::default(),
+            path: Path::default(),
+            actions: Actions::default(),
+            conversation: Conversation::new(),
+            inputs: Vec::new(),
+            input_by_id: HashMap::new(),
+            taken: Vec::new(),
+            prompts: 0,
+            child_by_id: HashMap::new(),
+            observation_by_name: HashMap::new(),
+            since: HashMap::new(),
+            source_names: Vec::new(),
+            title: None,
+            summaries: Vec::new(),
+            latest: None,
+            missing: Vec::new(),
+            settled: false,
+        }
+    }
+
+    /// Takes in something that stands where an event should: an error makes the state indeterminate (R-REC-001).
+    pub fn fault(&mut self, fault: Diagnostic) {
+        self.find(fault, None);
+    }
+
+    fn find(&mut self, found: Diagnostic, event: Option<&Event<'_>>) {
+        if found.severity == Severity::Error && self.state.indeterminate.iter().all(|r| r.code != found.code) {
+            let event = event.map(|event| EventRef { event: event.id.to_string(), seq: Count(event.seq) });
+            self.state.indeterminate.push(Reason { code: found.code, why: found.why.clone(), event });
+        }
+        self.diagnostics.push(found);
+    }
+
+    /// Takes in the next event; `line` is the line that holds it, where there is one.
+    pub fn apply(&mut self, event: &Event<'_>, line: Option<&Line<'_>>) {
+        let admitted = self.order.admit(event, line);
+        for finding in std::mem::take(&mut self.order.findings) {
+            self.report(finding, event, line);
+        }
+        if !admitted {
+            return;
+        }
+        self.settled = false;
+        self.state.counts.events.0 += 1;
+        if event.palog != MAJOR {
+            self.error(Code::UnsupportedVersion, "R-ENV-001", format!("major version {}", event.palog), event, line);
+        }
+        match event.kind() {
+            Kind::Unknown(name) | Kind::Vendor(name) if !event.is_ignorable() => {
+                let why = format!("{name} must be understood and is not known");
+                self.error(Code::UnknownCritical, "R-ENV-012", why, event, line);
+            }
+            Kind::Malformed(name) => self.error(Code::BadType, "R-ENV-014", format!("{name:?}"), event, line),
+            Kind::Core(_) | Kind::Unknown(_) | Kind::Vendor(_) => {}
+        }
+        match event.data() {
+            Ok(data) => self.take(event, line, &data),
+            Err(e) => self.error(Code::BadPayload, "R-ENV-013", format!("{}: {e}", event.kind), event, line),
+        }
+        for finding in std::mem::take(&mut self.actions.findings) {
+            self.report(finding, event, line);
+        }
+    }
+
+    /// The state after the events so far.
+    pub fn state(&mut self) -> &State {
+        if !self.settled {
+            self.settle();
+            self.settled = true;
+        }
+        &self.state
+    }
+
+    /// Ends the log: adds what can only be said at its end.
+    #[must_use]
+    pub fn finish(mut self) -> (State, Diagnostics) {
+        self.state();
+        self.report_the_end();
+        (self.state, self.diagnostics)
+    }
+
+    fn error(&mut self, code: Code, rule: &'static str, why: String, event: &Event<'_>, line: Option<&Line<'_>>) {
+        self.report(Finding { code, severity: Severity::Error, rule, why }, event, line);
+    }
+
+    fn report(&mut self, finding: Finding, event: &Event<'_>, line: Option<&Line<'_>>) {
+        let mut place = line.map_or_else(Place::default, Line::place);
+        place.record = Some(event.id.to_string());
+        let found = Diagnostic::new(finding.code, finding.severity, place).rule(finding.rule).because(finding.why);
+        self.find(found, Some(event));
+    }
+
+    /// Takes in an event that is in its place and well-formed.
+    fn take(&mut self, event: &Event<'_>, line: Option<&Line<'_>>, data: &Data<'_>) {
+        let copied = self.copied(event);
+        let origin = self.origin(event, line);
+        let placement = self.place(event, line, data, copied, origin);
+        if !matches!(data, Data::ObservationRecorded(_) | Data::NoteAdded(_))
+            && let Some(time) = event.time.as_ref().filter(|t| self.latest.as_ref().is_none_or(|latest| latest < *t))
+        {
+            self.latest = Some(time.clone().into_owned());
+        }
+        if !matches!(copied, Copied::Again { .. }) {
+            self.dispatch(event, data, copied, origin, placement);
+        }
+        if let Some(group) = placement.awaited_by {
+            for action in self.conversation.adopt(&event.id, event.seq, group, placement.group) {
+                self.actions.attribute(&mut self.state, action, self.conversation.current());
+            }
+        }
+    }
+
+    fn copied(&self, event: &Event<'_>) -> Copied {
+        let Some(copy) = &event.copy else { return Copied::No };
+        let here = copy.log.as_deref().is_none_or(|log| log == &*event.log);
+        match copy.how {
+            CopyHow::Replay if here => Copied::Again { on_path: false },
+            CopyHow::Compaction if here => Copied::Again { on_path: true },
+            CopyHow::Replay | CopyHow::Compaction | CopyHow::Fork => Copied::Inherited { context_only: false },
+            CopyHow::Inherit => Copied::Inherited { context_only: true },
+        }
+    }
+
+    fn place(
+        &mut self,
+        event: &Event<'_>,
+        line: Option<&Line<'_>>,
+        data: &Data<'_>,
+        copied: Copied,
+        origin: Origin,
+    ) -> Placement {
+        let node = match data {
+            _ if copied == (Copied::Again { on_path: false }) => Node::Still,
+            Data::MessageAdded(_) => Node::On,
+            Data::ContextCompacted(_) => Node::Window,
+            Data::BranchMoved(moved) => Node::Moves(&moved.to),
+            Data::LogOpened(_)
+            | Data::LogClosed(_)
+            | Data::SourceOpened(_)
+            | Data::ObservationRecorded(_)
+            | Data::ConfigSet(_)
+            | Data::NoteAdded(_)
+            | Data::Kept(..)
+            | Data::Other(..) => Node::Off,
+            Data::TurnStarted(_)
+            | Data::TurnEnded(_)
+            | Data::InputQueued(_)
+            | Data::InputEnded(_)
+            | Data::ModelRequested(_)
+            | Data::ModelResponse(_)
+            | Data::ActionProposed(_)
+            | Data::ActionStarted(_)
+            | Data::ActionEnded(_)
+            | Data::ActionReconciled(_)
+            | Data::ApprovalRequested(_)
+            | Data::ApprovalEnded(_)
+            | Data::ChildSpawned(_)
+            | Data::ChildEnded(_) => Node::Beside,
+        };
+        let placement = self.path.place(event, node);
+        if placement.cycle {
+            let why = format!("the parent {:?} comes after the event on the path", event.parent.as_deref().unwrap_or_default());
+            let finding = Finding { code: Code::Cycle, severity: Severity::Warning, rule: "R-ENV-010", why };
+            self.report(finding, event, line);
+        }
+        if let (Some((group, outer)), Some(parent)) = (placement.begins, event.parent.as_deref()) {
+            self.conversation.begin(group, outer);
+            self.missing.push((Key::of(parent), parent.to_owned(), event.id.to_string(), origin));
+        }
+        placement
+    }
+
+    fn dispatch(&mut self, event: &Event<'_>, data: &Data<'_>, copied: Copied, origin: Origin, placement: Placement) {
+        let inherited = matches!(copied, Copied::Inherited { .. });
+        let at = At {
+            seq: event.seq,
+            group: placement.group,
+            copied: inherited,
+            context_only: copied == (Copied::Inherited { context_only: true }),
+        };
+        let source = event.src.first().map(|src| &*src.source);
+        let mention = Mention {
+            event: &event.id,
+            seq: event.seq,
+            cause: &event.cause,
+            source,
+            origin,
+            inherited,
+            turn: self.conversation.current(),
+            starts_recorded: false,
+            ends_recorded: false,
+        };
+        match data {
+            Data::LogOpened(data) => self.open(data, event),
+            Data::LogClosed(data) => self.state.closed = Some(data.how),
+            Data::SourceOpened(data) => self.open_source(data, event),
+            Data::ObservationRecorded(data) => self.observe(data, event),
+            Data::ConfigSet(data) => self.configure(data),
+            Data::TurnStarted(data) => self.start_turn(data, at),
+            Data::TurnEnded(data) => {
+                self.conversation.end(data, event.seq);
+                self.pass_taken();
+            }
+            Data::InputQueued(data) => self.queue(data, event, at, origin),
+            Data::InputEnded(data) => self.end_input(data, origin),
+            Data::MessageAdded(data) => self.message(data, event, at, origin),
+            Data::ModelResponse(data) => self.conversation.model_response(data, at),
+            Data::ActionProposed(data) => {
+                let starts_recorded = self.records(Recorded::ActionStarted, None, event.seq);
+                let proposed = self.actions.propose(&mut self.state, data, &Mention { starts_recorded, ..mention });
+                if let (Some(action), Some(group)) = (proposed, at.group) {
+                    self.conversation.hang(action, group);
+                }
+            }
+            Data::ActionStarted(data) => self.actions.start(&mut self.state, &data.action, data.attempt, &mention),
+            Data::ActionEnded(data) => self.actions.end(&mut self.state, data, &mention),
+            Data::ActionReconciled(data) => self.actions.reconcile(&mut self.state, data, &mention),
+            Data::ApprovalRequested(data) => {
+                let ends_recorded = self.records(Recorded::ApprovalEnded, source, event.seq);
+                self.actions.request(&mut self.state, data, &Mention { ends_recorded, ..mention });
+            }
+            Data::ApprovalEnded(data) => self.actions.answer(&mut self.state, data, &mention),
+            Data::ContextCompacted(_) => self.state.counts.compactions.0 += u64::from(!inherited),
+            Data::ChildSpawned(data) => {
+                let child = self.child(&data.child);
+                child.session = Some(data.session.to_string());
+                child.kind = Some(data.kind);
+                // A record that names both stands before what was concluded.
+                if child.action.is_none() || data.link < child.link {
+                    child.action = data.action.as_ref().map(ToString::to_string);
+                    child.link = data.link;
+                }
+            }
+            Data::ChildEnded(data) => {
+                let child = self.child(&data.child);
+                child.ended = true;
+                child.status = data.status.as_ref().map(ToString::to_string);
+            }
+            Data::NoteAdded(data) => self.note(data),
+            Data::ModelRequested(_) | Data::BranchMoved(_) | Data::Kept(..) | Data::Other(..) => {}
+        }
+    }
+
+    fn open(&mut self, data: &LogOpened<'_>, event: &Event<'_>) {
+        let text = |s: &crate::json::Str<'_>| s.to_string();
+        self.state.log = Some(event.log.to_string());
+        self.state.session = Some(text(&data.session));
+        self.state.spec = Some(text(&data.spec));
+        self.state.agent = Some(Agent { name: text(&data.agent.name), version: data.agent.version.as_ref().map(text) });
+        self.state.mapping = data.derived.as_ref().map(|d| text(&d.mapping));
+        self.state.records = data.records.clone().unwrap_or_default();
+        self.state.parent = data.parent.as_ref().map(|parent| Parent {
+            log: text(&parent.log),
+            session: parent.session.as_ref().map(text),
+            event: parent.event.as_ref().map(text),
+            action: parent.action.as_ref().map(text),
+            mode: parent.mode,
+        });
+        self.conversation.opened(self.state.records.contains(&Recorded::TurnEnded));
+    }
+
+    fn open_source(&mut self, data: &SourceOpened<'_>, event: &Event<'_>) {
+        let goes_on = self.state.sources.get(&*data.source).is_some_and(|old| old.records.iter().all(|r| data.records.contains(r)));
+        if !goes_on {
+            self.since.insert((*data.source).into(), event.seq);
+        }
+        let source = Source {
+            vendor: data.vendor.to_string(),
+            version: data.version.as_ref().map(ToString::to_string),
+            locator: data.locator.to_string(),
+            records: data.records.clone(),
+            kept: data.kept,
+            opened: EventRef { event: event.id.to_string(), seq: Count(event.seq) },
+        };
+        self.state.vendor.get_or_insert_with(|| source.vendor.clone());
+        let replaced = self.state.sources.insert(data.source.to_string(), source).is_some();
+        if replaced && !goes_on {
+            let Reducer { actions, state, since, .. } = self;
+            let (records, sources) = (state.records.clone(), state.sources.clone());
+            actions.redeclare(state, |kind, source, seq| recorded(&records, &sources, since, kind, source, seq));
+        }
+        if self.conversation.current() == 0 && self.state.counts.messages == Count(0) {
+            let ends = self.records(Recorded::TurnEnded, None, event.seq);
+            self.conversation.opened(ends);
+        }
+    }
+
+    /// Whether facts of `kind` have been recorded ever since `seq`: by `source`, or, where none is named, by the writer or
+    /// any open source.
+    fn records(&self, kind: Recorded, source: Option<&str>, seq: u64) -> bool {
+        recorded(&self.state.records, &self.state.sources, &self.since, kind, source, seq)
+    }
+
+    fn observe(&mut self, data: &ObservationRecorded<'_>, event: &Event<'_>) {
+        let name = ((*data.source).into(), (*data.fact).into());
+        let observation = Observation {
+            fact: data.fact.to_string(),
+            subject: data.subject.as_ref().map(ToString::to_string),
+            as_of: data.as_of.as_ref().map(|t| t.as_str().to_owned()),
+            source: data.source.to_string(),
+            recorded: Some(EventRef { event: event.id.to_string(), seq: Count(event.seq) }),
+        };
+        let observations = &mut self.state.observations;
+        let at = *self.observation_by_name.entry(name).or_insert_with(|| {
+            observations.push(observation.clone());
+            observations.len() - 1
+        });
+        let time = |o: &Observation| o.as_of.clone().and_then(Time::parse);
+        if time(&observation) >= time(&observations[at]) {
+            observations[at] = observation;
+        }
+    }
+
+    fn configure(&mut self, data: &ConfigSet<'_>) {
+        let config = &mut self.state.config;
+        for (member, new) in [
+            (&mut config.model, &data.model),
+            (&mut config.permission_mode, &data.permission_mode),
+            (&mut config.mode, &data.mode),
+            (&mut config.client_version, &data.client_version),
+            (&mut config.directory, &data.directory),
+            (&mut config.branch, &data.branch),
+            (&mut config.policy_revision, &data.policy_revision),
+            (&mut config.manifest_digest, &data.manifest_digest),
+            (&mut self.title, &data.title),
+        ] {
+            if let Some(new) = new {
+                *member = Some(new.to_string());
+            }
+        }
+    }
+
+    fn start_turn(&mut self, data: &crate::events::TurnStarted<'_>, at: At) {
+        let message = data.message.as_deref();
+        let ends_recorded = self.records(Recorded::TurnEnded, None, at.seq);
+        self.conversation.start(data.turn.as_deref(), message, at.seq, ends_recorded, at.context_only);
+        self.pass_taken();
+        if let (Some(message), Some(group)) = (message, self.conversation.hangs_under(message)) {
+            for action in self.conversation.adopt(message, at.seq, group, None) {
+                self.actions.attribute(&mut self.state, action, self.conversation.current());
+            }
+        }
+    }
+
+    fn message(&mut self, data: &MessageAdded<'_>, event: &Event<'_>, at: At, origin: Origin) {
+        self.state.counts.messages.0 += u64::from(!at.copied);
+        for part in &data.parts {
+            if let Part::Result { action, r#final, .. } = part {
+                self.actions.tell(action, *r#final, origin);
+            }
+        }
+        let purpose = data.purpose.as_deref();
+        if data.role == Role::Assistant {
+            self.conversation.model_message(data, at);
+            return;
+        }
+        let visible = data.in_context != Some(false);
+        let results = visible && data.parts.iter().any(|p| matches!(p, Part::Result { .. }));
+        // A steer may reach the model as a message of the system: it is a person's all the same.
+        let speaks = purpose == Some("steer") || data.role == Role::User && matches!(purpose, None | Some("prompt"));
+        let typed = speaks && event.actor.kind == ActorKind::User && !results;
+        let prompts = visible && speaks && matches!(event.actor.kind, ActorKind::User | ActorKind::Agent);
+        self.prompts += u64::from(typed && !at.copied);
+        self.conversation.other_message(&event.id, at, prompts, results);
+        if purpose == Some("summary") {
+            self.pass_taken();
+        }
+    }
+
+    fn queue(&mut self, data: &InputQueued<'_>, event: &Event<'_>, at: At, origin: Origin) {
+        let index = self.input(&data.input);
+        self.inputs[index].origin = origin;
+        self.inputs[index].typed = event.actor.kind == ActorKind::User && !at.copied;
+        let input = &mut self.state.inputs[index];
+        input.queued = Some(EventRef { event: event.id.to_string(), seq: Count(event.seq) });
+        input.pending = !at.context_only && matches!(input.status, InputStatus::Queued);
+    }
+
+    fn end_input(&mut self, data: &InputEnded<'_>, origin: Origin) {
+        let index = self.input(&data.input);
+        let input = &mut self.state.inputs[index];
+        if input.queued.is_none() {
+            self.inputs[index].origin = origin;
+        }
+        (input.status, input.pending) = match (data.outcome, &data.message) {
+            (_, Some(_)) => (InputStatus::Delivered, false),
+            (InputOutcome::Dropped, None) => (InputStatus::Dropped, false),
+            (InputOutcome::Taken, None) => (InputStatus::Taken, input.queued.is_some() && input.pending),
+        };
+        if let Some(message) = &data.message {
+            input.message = Some(message.to_string());
+        }
+        if input.pending {
+            self.taken.push(index);
+        }
+    }
+
+    /// Inputs that were taken have been given to the model, in whatever form (R-TRN-009).
+    fn pass_taken(&mut self) {
+        for index in self.taken.drain(..) {
+            self.state.inputs[index].pending = false;
+        }
+    }
+
+    fn input(&mut self, id: &str) -> usize {
+        let Reducer { state, inputs, input_by_id, .. } = self;
+        *input_by_id.entry(id.into()).or_insert_with(|| {
+            let status = InputStatus::Queued;
+            state.inputs.push(Input { input: id.to_owned(), status, pending: false, message: None, queued: None });
+            inputs.push(InputFacts { origin: Origin::default(), typed: false });
+            inputs.len() - 1
+        })
+    }
+
+    fn child(&mut self, id: &str) -> &mut Child {
+        let children = &mut self.state.children;
+        let at = *self.child_by_id.entry(id.into()).or_insert_with(|| {
+            children.push(Child {
+                child: id.to_owned(),
+                session: None,
+                action: None,
+                kind: None,
+                link: crate::events::ChildLink::None,
+                ended: false,
+                status: None,
+            });
+            children.len() - 1
+        });
+        &mut children[at]
+    }
+
+    fn note(&mut self, data: &NoteAdded<'_>) {
+        if &*data.kind != "summary" {
+            return;
+        }
+        let Some(title) = data.text.as_ref().and_then(|t| t.text()) else { return };
+        let Reducer { summaries, path, .. } = self;
+        let valid = |about: &Option<Key>| about.is_none_or(|about| path.has(&about));
+        let newest = summaries.iter().rposition(|(about, _)| valid(about));
+        let mut at = 0;
+        summaries.retain(|(about, _)| {
+            at += 1;
+            Some(at - 1) == newest || !valid(about)
+        });
+        summaries.push((data.about.as_deref().map(Key::of), title.into_owned()));
+    }
+
+    fn origin(&mut self, event: &Event<'_>, line: Option<&Line<'_>>) -> Origin {
+        if let Some(src) = event.src.first()
+            && let (Some(offset), Some(length)) = (src.at, src.len)
+        {
+            let known = self.source_names.iter().position(|name| *name == *src.source);
+            let at = known.unwrap_or_else(|| {
+                self.source_names.push(src.source.to_string());
+                self.source_names.len() - 1
+            });
+            return Origin { source: u32::try_from(at).ok(), line: 0, offset, length };
+        }
+        line.map_or_else(Origin::default, |line| Origin {
+            source: None,
+            line: line.number,
+            offset: line.offset,
+            length: line.bytes.len() as u64,
+        })
+    }
+
+    /// The place of an origin: in the source's file where it is known, else in the log.
+    fn place_of(&self, origin: Origin) -> Place {
+        let source = origin.source.and_then(|at| self.source_names.get(at as usize));
+        let input = source.map(|name| self.state.sources.get(name).map_or_else(|| name.clone(), |s| s.locator.clone()));
+        Place {
+            input,
+            line: (origin.line > 0).then_some(origin.line),
+            offset: Some(origin.offset),
+            length: Some(origin.length),
+            ..Place::default()
+        }
+    }
+
+    /// Derives what follows from the facts so far.
+    fn settle(&mut self) {
+        let answered = self.conversation.answered();
+        self.actions.settle(&mut self.state, answered);
+        let state = &mut self.state;
+        state.unseen = EVERY_RECORDED.iter().copied().filter(|kind| !state.declares(*kind)).collect();
+        let summary = self.summaries.iter().rfind(|(about, _)| about.is_none_or(|about| self.path.has(&about)));
+        state.title = self.title.clone().or_else(|| summary.map(|(_, title)| title.clone()));
+        state.head = self.path.head().map(str::to_owned);
+        state.latest_time = self.latest.as_ref().map(|t| t.as_str().to_owned());
+        let waiting = state.inputs.iter().zip(&self.inputs).filter(|(input, facts)| {
+            facts.typed && (input.pending || matches!(input.status, InputStatus::Queued | InputStatus::Dropped))
+        });
+        state.counts.prompts = Count(self.prompts + waiting.count() as u64);
+        state.counts.responses = Count(self.conversation.own_responses);
+        state.counts.children = Count(state.children.len() as u64);
+        state.usage = self.conversation.totals();
+        state.turns.count = Count(self.conversation.current() as u64);
+        state.turns.open = self.conversation.is_open();
+        state.turns.answered = answered.map(|turn| Count(turn as u64));
+        self.state.pending = self.pending();
+    }
+
+    /// What has to be answered, delivered or gone on with (R-TRN-006 to R-TRN-009).
+    fn pending(&self) -> Vec<Pending> {
+        let mut pending = Vec::new();
+        let mut unresolved: Vec<Count> = Vec::new();
+        for action in self.actions.open(&self.state).filter(|a| !a.inherited && !a.passed_over) {
+            let reads_only = action.state == ActionState::Unknown && action.only_reads();
+            let undelivered = action.is_settled() && action.told == Told::Nothing;
+            if !action.is_settled() && !reads_only && action.doubt != Some(Doubt::Accepted) {
+                unresolved.push(action.turn);
+            }
+            let (Some(turn), Some(proposed)) = (usize::try_from(action.turn.0).ok(), &action.proposed) else { continue };
+            if undelivered && action.is_call() && !self.conversation.is_interrupted(turn, proposed.seq.0) {
+                pending.push(Pending {
+                    kind: PendingKind::Result,
+                    event: action.ended.as_ref().unwrap_or(proposed).event.clone(),
+                    action: Some(action.action.clone()),
+                    input: None,
+                    turn: action.turn,
+                });
+            }
+        }
+        let of = |kind, waiting: &turns::Waiting| Pending {
+            kind,
+            event: waiting.event.to_string(),
+            action: None,
+            input: None,
+            turn: Count(waiting.turn as u64),
+        };
+        pending.extend(self.conversation.pending_results().map(|result| of(PendingKind::Result, result)));
+        let goes_on = |turn: Count, pending: &[Pending]| {
+            unresolved.contains(&turn) || pending.iter().any(|p| p.kind == PendingKind::Result && p.turn == turn)
+        };
+        let prompts: Vec<Pending> = self
+            .conversation
+            .pending_prompts()
+            .filter(|(prompt, begun)| !(*begun && goes_on(Count(prompt.turn as u64), &pending)))
+            .map(|(prompt, _)| of(PendingKind::Prompt, prompt))
+            .collect();
+        pending.extend(prompts);
+        let newest = Count(self.conversation.current() as u64);
+        pending.extend(self.state.inputs.iter().filter(|input| input.pending).filter_map(|input| {
+            let event = input.queued.as_ref()?.event.clone();
+            Some(Pending { kind: PendingKind::QueuedInput, event, action: None, input: Some(input.input.clone()), turn: newest })
+        }));
+        pending
+    }
+
+    /// What can only be said at the end: what is missing, lost or still waiting.
+    fn report_the_end(&mut self) {
+        let mut found = Vec::new();
+        let warning = |code, place, rule, why: String| Diagnostic::new(code, Severity::Warning, place).rule(rule).because(why);
+        for (id, origin, action) in self.actions.origins(&self.state) {
+            let place = Place { call: Some(id.to_owned()), ..self.place_of(origin) };
+            match action {
+                None => {
+                    let why = format!("the model was told of {id}, which the log does not propose");
+                    found.push(warning(Code::OrphanResult, place, "R-ACT-015", why));
+                }
+                Some(action) if action.proposed.is_none() => {
+                    let why = format!("{id} was never proposed");
+                    found.push(warning(Code::UnproposedAction, place, "R-ACT-015", why));
+                }
+                Some(action) => {
+                    let silent = matches!(action.doubt, Some(Doubt::NoEnd | Doubt::Asked | Doubt::Granted));
+                    if silent && action.told == Told::Nothing && !action.inherited {
+                        let name = action.name.as_deref().unwrap_or_default();
+                        let why = format!("nothing says what became of {id} ({name})");
+                        let code = if action.passed_over { Code::ResultLost } else { Code::CallWithoutResult };
+                        found.push(warning(code, place, "R-ACT-013", why));
+                    }
+                }
+            }
+        }
+        for (key, parent, child, origin) in &self.missing {
+            if self.path.awaits(key) {
+                let record = Some(child.clone());
+                let place = Place { record, names: Some(parent.clone()), ..self.place_of(*origin) };
+                let why = "the order of the log is followed there".into();
+                found.push(warning(Code::MissingParent, place, "R-ENV-009", why));
+            }
+        }
+        for (input, facts) in self.state.inputs.iter().zip(&self.inputs) {
+            let place = Place { record: input.queued.as_ref().map(|q| q.event.clone()), ..self.place_of(facts.origin) };
+            if input.queued.is_none() {
+                let why = format!("the input {:?} ends and was never queued", input.input);
+                found.push(warning(Code::UnknownInput, place, "R-TRN-009", why));
+            } else if input.pending {
+                let why = format!("the input {:?} waits to be given to the model", input.input);
+                found.push(Diagnostic::new(Code::QueuedPrompt, Severity::Info, place).rule("R-TRN-009").because(why));
+            }
+        }
+        found.into_iter().for_each(|d| self.diagnostics.push(d));
+    }
+}
+
+/// Every kind of fact that a source can declare.
+const EVERY_RECORDED: [Recorded; 12] = [
+    Recorded::ActionProposed,
+    Recorded::ActionStarted,
+    Recorded::ActionEnded,
+    Recorded::ApprovalRequested,
+    Recorded::ApprovalEnded,
+    Recorded::InputQueued,
+    Recorded::InputEnded,
+    Recorded::TurnEnded,
+    Recorded::Lease,
+    Recorded::ChildEnded,
+    Recorded::Usage,
+    Recorded::Workspace,
+];
+
+/// Whether facts of `kind` have been recorded ever since `seq`.
+fn recorded(
+    writer: &[Recorded],
+    sources: &std::collections::BTreeMap<String, Source>,
+    since: &HashMap<Box<str>, u64>,
+    kind: Recorded,
+    source: Option<&str>,
+    seq: u64,
+) -> bool {
+    let by = |name: &str, opened: &Source| {
+        opened.records.contains(&kind) && since.get(name).is_some_and(|since| *since <= seq)
+    };
+    match source {
+        Some(name) => sources.get(name).is_some_and(|opened| by(name, opened)),
+        None => writer.contains(&kind) || sources.iter().any(|(name, opened)| by(name, opened)),
+    }
+}

@@ -1,0 +1,255 @@
+//! Where events hang: the head, and what hangs under parents that are still to come (spec 04, "The path").
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use sha2::{Digest, Sha256};
+
+use crate::envelope::Event;
+
+/// 128 bits of the SHA-256 of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Key([u8; 16]);
+
+impl Key {
+    /// The key of an id.
+    pub(crate) fn of(id: &str) -> Self {
+        let digest = Sha256::digest(id.as_bytes());
+        let mut key = [0; 16];
+        key.copy_from_slice(&digest[..16]);
+        Key(key)
+    }
+}
+
+/// Hashes a [`Key`] by its own bits, which are a hash already.
+#[derive(Debug, Default)]
+pub(crate) struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(first) = bytes.first_chunk() {
+            self.0 ^= u64::from_le_bytes(*first);
+        }
+    }
+    fn write_usize(&mut self, _length_of_the_key: usize) {}
+}
+
+/// A map by id: a key takes 16 bytes.
+pub(crate) type KeyMap<V> = HashMap<Key, V, BuildHasherDefault<KeyHasher>>;
+
+/// The events that hang under one parent that is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct GroupId(u32);
+
+#[derive(Debug)]
+struct Group {
+    /// While the parent is still to come, the group that the head was in; afterwards the group that the parent is in.
+    outer: Option<GroupId>,
+    came: bool,
+    /// The newest event on the path in it, and its seq.
+    newest: (u64, String),
+}
+
+/// What an event is on the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Node<'e> {
+    /// It lies on the path.
+    On,
+    /// It changes what the model sees; nothing of the control state may depend on it (R-STA-002).
+    Window,
+    /// It makes another event the head; nothing of the control state may depend on it.
+    Moves(&'e str),
+    /// It lies on the path if it names a parent.
+    Beside,
+    /// It can be a parent and puts nothing on the path.
+    Still,
+    /// It is no part of the conversation.
+    Off,
+}
+
+/// Where an event stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Placement {
+    /// The group that it hangs in.
+    pub(super) group: Option<GroupId>,
+    /// It is the first of its group: it names a parent that is still to come. The group hangs in another one until then.
+    pub(super) begins: Option<(GroupId, Option<GroupId>)>,
+    /// The group that waited for it.
+    pub(super) awaited_by: Option<GroupId>,
+    /// The parent that it names closes a loop, which was cut (R-ENV-010).
+    pub(super) cycle: bool,
+}
+
+/// Which events there are and what hangs under what, as far as turns and the head need it.
+///
+/// An event that can be a parent takes 20 bytes in a hash map, about 32 with its free slots.
+#[derive(Debug, Default)]
+pub(super) struct Path {
+    /// Seq of each event that can be a parent, in four bytes without alignment.
+    seqs: KeyMap<[u8; 4]>,
+    /// Compactions and moves.
+    windows: KeyMap<()>,
+    /// Runs of seqs that hang in one group, in ascending order: first, last, group.
+    runs: Vec<(u32, u32, GroupId)>,
+    groups: Vec<Group>,
+    awaited: KeyMap<GroupId>,
+    head: Option<String>,
+    /// The group of the newest message, whatever moves and compactions say.
+    group: Option<GroupId>,
+}
+
+impl Path {
+    /// The newest event on the path.
+    pub(super) fn head(&self) -> Option<&str> {
+        self.head.as_deref()
+    }
+
+    /// Whether the event with this id is in the log and can be a parent.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.seqs.contains_key(key) || self.windows.contains_key(key)
+    }
+
+    /// Takes the next event in.
+    pub(super) fn place(&mut self, event: &Event<'_>, node: Node<'_>) -> Placement {
+        if node == Node::Off && event.parent.is_none() && self.awaited.is_empty() {
+            return Placement { group: self.before(), ..Placement::default() };
+        }
+        let key = Key::of(&event.id);
+        if matches!(node, Node::Window | Node::Moves(_)) {
+            self.windows.insert(key, ());
+            match node {
+                Node::Moves(to) => self.head = (to != "root").then(|| to.to_owned()),
+                _ => self.set_head(&event.id),
+            }
+            return Placement { group: self.before(), ..Placement::default() };
+        }
+        let waiting = self.awaited.remove(&key).map(|group| self.root(group));
+        if node == Node::Off && event.parent.is_none() && waiting.is_none() {
+            return Placement { group: self.before(), ..Placement::default() };
+        }
+        let mut placement = Placement { awaited_by: waiting, ..Placement::default() };
+        // An event that others waited for and that names no parent stands where they stood meanwhile.
+        let before = match waiting {
+            Some(group) => self.groups[group.0 as usize].outer.and_then(|outer| self.live(outer)).filter(|g| *g != group),
+            None => self.before(),
+        };
+        let named = event.parent.as_deref().filter(|_| node != Node::Still);
+        placement.group = match named {
+            None => before,
+            Some("root") => None,
+            Some(parent) if parent == &*event.id => {
+                placement.cycle = true;
+                before
+            }
+            Some(parent) => {
+                let parent = Key::of(parent);
+                match self.seqs.get(&parent).copied() {
+                    Some(seq) => {
+                        let group = self.group_at(u32::from_le_bytes(seq));
+                        placement.cycle = waiting.is_some() && group == waiting;
+                        if placement.cycle { before } else { group }
+                    }
+                    None if self.windows.contains_key(&parent) => before,
+                    None => Some(self.wait_for(parent, before, &mut placement)),
+                }
+            }
+        };
+        if let Some(group) = waiting {
+            let came = &mut self.groups[group.0 as usize];
+            (came.outer, came.came) = (placement.group, true);
+        }
+        let seq = u32::try_from(event.seq).unwrap_or(u32::MAX);
+        self.seqs.insert(key, seq.to_le_bytes());
+        if let Some(group) = placement.group {
+            self.extend(seq, group);
+        }
+        let on_path = match node {
+            Node::On => true,
+            Node::Beside | Node::Off => named.is_some(),
+            Node::Window | Node::Moves(_) | Node::Still => false,
+        };
+        match waiting {
+            // The newest event under one that comes late is the head, not the late one.
+            Some(group) => {
+                let (seq, newest) = self.groups[group.0 as usize].newest.clone();
+                self.lead(placement.group, seq, &newest);
+            }
+            None if on_path => self.lead(placement.group, event.seq, &event.id),
+            None => {}
+        }
+        placement
+    }
+
+    /// Whether a parent with this id is named and has not come.
+    pub(super) fn awaits(&self, key: &Key) -> bool {
+        self.awaited.contains_key(key) && !self.windows.contains_key(key)
+    }
+
+    /// Makes an event in `group` the head.
+    fn lead(&mut self, group: Option<GroupId>, seq: u64, id: &str) {
+        self.group = group;
+        if let Some(group) = group.map(|group| &mut self.groups[group.0 as usize]).filter(|group| group.newest.0 <= seq) {
+            group.newest.0 = seq;
+            group.newest.1.clear();
+            group.newest.1.push_str(id);
+        }
+        self.set_head(id);
+    }
+
+    fn set_head(&mut self, id: &str) {
+        let head = self.head.get_or_insert_default();
+        head.clear();
+        head.push_str(id);
+    }
+
+    /// The group that an event hangs in if it names no parent.
+    fn before(&mut self) -> Option<GroupId> {
+        self.group.and_then(|group| self.live(group))
+    }
+
+    /// The group of those that wait for `parent`.
+    fn wait_for(&mut self, parent: Key, before: Option<GroupId>, placement: &mut Placement) -> GroupId {
+        if let Some(group) = self.awaited.get(&parent).copied() {
+            return self.root(group);
+        }
+        let group = GroupId(u32::try_from(self.groups.len()).unwrap_or(u32::MAX));
+        self.groups.push(Group { outer: before, came: false, newest: (0, String::new()) });
+        self.awaited.insert(parent, group);
+        placement.begins = Some((group, before));
+        group
+    }
+
+    /// The group that `group` has become a part of, as long as that one still waits for a parent.
+    fn live(&mut self, group: GroupId) -> Option<GroupId> {
+        let root = self.root(group);
+        (!self.groups[root.0 as usize].came).then_some(root)
+    }
+
+    /// Follows a group whose parent has come to the one that the parent hangs in.
+    fn root(&mut self, mut group: GroupId) -> GroupId {
+        while let Group { outer: Some(outer), came: true, .. } = self.groups[group.0 as usize] {
+            // Each step halves the way for the next one.
+            if let Group { outer: Some(next), came: true, .. } = self.groups[outer.0 as usize] {
+                self.groups[group.0 as usize].outer = Some(next);
+            }
+            group = outer;
+        }
+        group
+    }
+
+    fn group_at(&mut self, seq: u32) -> Option<GroupId> {
+        let at = self.runs.partition_point(|(first, _, _)| *first <= seq).checked_sub(1)?;
+        let (_, last, group) = self.runs[at];
+        if seq <= last { self.live(group) } else { None }
+    }
+
+    fn extend(&mut self, seq: u32, group: GroupId) {
+        match self.runs.last_mut() {
+            Some((_, last, same)) if *same == group && seq.saturating_sub(*last) <= 1 => *last = seq,
+            _ => self.runs.push((seq, seq, group)),
+        }
+    }
+}

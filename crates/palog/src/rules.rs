@@ -1,0 +1,159 @@
+//! The rules of the specification that this crate's reducer, recovery and validation carry out, by their ids (spec 07).
+
+/// A rule of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Its id, `R-<chapter>-<number>`; never used again for another rule.
+    pub id: &'static str,
+    /// What it says, as a sentence.
+    pub text: &'static str,
+}
+
+/// Finds a rule by its id (spec 07).
+#[must_use]
+pub fn find(id: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.id == id)
+}
+
+const fn rule(id: &'static str, text: &'static str) -> Rule {
+    Rule { id, text }
+}
+
+/// Every rule, in the order of the spec.
+pub const RULES: &[Rule] = &[
+    // bytes
+    rule("R-BYT-001", "A log is UTF-8."),
+    rule("R-BYT-002", "A log has no byte order mark, and its lines end in a line feed alone."),
+    rule("R-BYT-003", "Every line holds exactly one JSON object."),
+    rule("R-BYT-005", "Bytes after the last line feed are not a part of the log; they are reported and never parsed."),
+    rule("R-BYT-011", "No line is longer than 16 MiB."),
+    rule("R-BYT-012", "A blob that a log refers to lies beside it and has the size that the reference gives."),
+    // envelope
+    rule("R-ENV-001", "The first member of every line is the major version, and a reader refuses a major that it does not know."),
+    rule("R-ENV-002", "Every event has the members of the envelope, each in its form."),
+    rule("R-ENV-003", "The event with the seq 0 is `log.opened`, and no other event is."),
+    rule("R-ENV-004", "All events of a log carry the same log id."),
+    rule("R-ENV-005", "The seq counts the events from 0 without a gap; a repeated line is ignored, another line in the same place is an error."),
+    rule("R-ENV-006", "Times are evidence: they may run backwards, and nothing is ordered by them."),
+    rule("R-ENV-007", "An event id is at most 128 bytes long and unique in its log."),
+    rule("R-ENV-008", "Where a line names the digest of the line before, it is that line's."),
+    rule("R-ENV-009", "A parent or cause that an event names is an event of the log; a parent may come later."),
+    rule("R-ENV-010", "Parents form no loop; a loop is cut where it closes."),
+    rule("R-ENV-011", "An event that is a copy counts as history, not as work done here."),
+    rule("R-ENV-012", "A reader passes over an event that it does not know only if the event is ignorable; otherwise nothing can be concluded from the log."),
+    rule("R-ENV-013", "The payload of a known type has the form of that type; a malformed one is an error, never an unknown event."),
+    rule("R-ENV-014", "A type is `family.verb` or `x.<reverse-dns>/<name>`."),
+    rule("R-ENV-015", "A newer minor version only adds, so that its logs can be read."),
+    rule("R-ENV-016", "Nothing but notes follows `log.closed`."),
+    // actions
+    rule("R-ACT-001", "The state of an action is a function of the set of its events: the order in which sources are merged changes nothing."),
+    rule("R-ACT-002", "An action is proposed once, with the digest of the bytes of its arguments."),
+    rule("R-ACT-003", "Ends of one attempt that disagree on whether the effect took place make the action unknown."),
+    rule("R-ACT-004", "An end that says that the effect cannot be known makes the action unknown."),
+    rule("R-ACT-005", "Otherwise an end decides; of ends that differ in outcome only, failed stands before cancelled before succeeded."),
+    rule("R-ACT-006", "Without an end, one denial denies."),
+    rule("R-ACT-007", "Without an end or a denial, a start, or a result that says that the action goes on, makes it running."),
+    rule("R-ACT-008", "An action is awaiting while a request is open whose end would have been recorded."),
+    rule("R-ACT-009", "A request whose end would leave no trace proves no waiting: the action is unknown, and the question stays attached."),
+    rule("R-ACT-010", "An action is approved when all its requests are granted and its start would have been recorded."),
+    rule("R-ACT-011", "A lapsed action moves again only by a new request that names what lapsed as its cause."),
+    rule("R-ACT-012", "An action without any of these is proposed where its start would have been recorded."),
+    rule("R-ACT-013", "Where no open source records starts, a proposed action without an end is unknown at every prefix."),
+    rule("R-ACT-014", "A call that only asks is itself the request, and its result the answer."),
+    rule("R-ACT-015", "An event about an action that was never proposed creates the action, with a warning."),
+    rule("R-ACT-016", "A start, or an end with any effect, settles the requests of its attempt; a request made after that has no effect."),
+    rule("R-ACT-017", "A reconciliation settles what came before it: applied is succeeded, partial is failed, not applied is a new attempt."),
+    rule("R-ACT-018", "That an effect did not take place needs a basis: a fenced target, a terminated executor, a passed deadline, the child's log, or a person."),
+    rule("R-ACT-019", "An end that contradicts a reconciliation makes the action unknown."),
+    rule("R-ACT-020", "An earlier attempt that nothing settled keeps a write without an idempotency key unknown."),
+    rule("R-ACT-021", "A copied action is inherited: this log never runs, reconciles or answers it."),
+    rule("R-ACT-022", "One idempotency key never stands for two sets of arguments."),
+    rule("R-ACT-023", "What happened and what the model was told are two facts, and neither stands for the other."),
+    rule("R-ACT-024", "The end of an approval may stand without a request, and joins a request of another source about the same action."),
+    // turns
+    rule("R-TRN-001", "An action belongs to the turn that is open when it is proposed."),
+    rule("R-TRN-002", "A turn is answered by its recorded end where ends are recorded, else by a response whose stop ends the turn, else by a message of the model without a call."),
+    rule("R-TRN-003", "A message of the model answers nothing once its response turns out to hold a call."),
+    rule("R-TRN-004", "Errors, cut messages and messages that the model never sees answer nothing."),
+    rule("R-TRN-005", "Where starts are not recorded, what an earlier turn left open is passed over once a later turn is answered."),
+    rule("R-TRN-006", "A prompt is pending until its turn is answered or interrupted, or a later turn is answered."),
+    rule("R-TRN-007", "A prompt whose answer has begun is not pending while a call of its turn is unresolved."),
+    rule("R-TRN-008", "A result is pending until the model was told of it and went on."),
+    rule("R-TRN-009", "An input is pending until it is dropped or a message holds it, or, once taken, until a later turn, summary or turn end passes it."),
+    rule("R-TRN-010", "What hangs under a parent that comes later belongs to the turn that is open when the parent comes."),
+    // the state as a whole
+    rule("R-STA-001", "Of several reports on one response the last counts, and the response is counted once."),
+    rule("R-STA-002", "Compactions and moves between branches change what the model sees and leave the control state as it is."),
+    rule("R-STA-003", "An observation changes no state."),
+    rule("R-STA-004", "A summary note is the title only if the event that it is about is in the log; a title that was set stands before it."),
+    rule("R-STA-005", "A later source of the same name replaces the earlier one, from there on."),
+    // recovery
+    rule("R-REC-001", "A log that is corrupt or holds an unknown critical event is indeterminate, and nothing is done on its strength."),
+    rule("R-REC-002", "A log that was transferred, or is complete with nothing blocking, is closed."),
+    rule("R-REC-003", "A session with a live holder is owned: everybody else waits."),
+    rule("R-REC-004", "A blocking unknown makes the verdict needs_reconcile."),
+    rule("R-REC-005", "An open or lapsed approval, an open question, or a decision that only a person can take makes the verdict awaiting_human."),
+    rule("R-REC-006", "Work that can go on makes the verdict ready; otherwise the session is idle."),
+    rule("R-REC-007", "An action of unknown outcome is reconciled before anything else happens, and never simply run again."),
+    rule("R-REC-008", "A running action without a live holder is treated as unknown."),
+    rule("R-REC-009", "An unknown action that only reads is skipped."),
+    rule("R-REC-010", "What a later turn passed over does not block."),
+    rule("R-REC-011", "While a reconciliation finds the effect under way, recovery waits and submits nothing."),
+    rule("R-REC-012", "An unknown that a look-up could not settle is frozen: a person is asked."),
+    rule("R-REC-013", "An unknown that a person accepted as such does not block."),
+    rule("R-REC-014", "An open request or question is answered before its action goes on."),
+    rule("R-REC-015", "A lapsed action runs only after it was asked for anew."),
+    rule("R-REC-016", "A proposed or approved action that was not started is run."),
+    rule("R-REC-017", "No action is run while one of the same name and arguments is unresolved."),
+    rule("R-REC-018", "A grant allows a run only if it is about this action and these arguments beyond doubt and was not spent."),
+    rule("R-REC-019", "An ended action that the model was not told of is delivered."),
+    rule("R-REC-020", "An end that comes after the model was told that the action goes on is delivered without blocking."),
+    rule("R-REC-021", "A failed write that left something behind can be compensated by a new action, and does not block."),
+    rule("R-REC-022", "A prompt or a result without an answer is continued by asking the model."),
+    rule("R-REC-023", "Queued input is delivered to the model."),
+    rule("R-REC-024", "An observation of a prompt on the screen is evidence for the one unresolved call while nothing newer is known, and never makes it awaiting."),
+    rule("R-REC-025", "Where no source records proposals, a ready session may hide calls that were never written down."),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What carries the rules out, up to its tests, and what proves them.
+    const CODE: &[&str] = &[
+        include_str!("reader.rs"),
+        include_str!("reduce/mod.rs"),
+        include_str!("reduce/actions.rs"),
+        include_str!("reduce/path.rs"),
+        include_str!("reduce/turns.rs"),
+        include_str!("recover.rs"),
+        include_str!("validate.rs"),
+    ];
+    const PROOFS: &[&str] = &[
+        include_str!("reduce/tests/actions.rs"),
+        include_str!("reduce/tests/invariants.rs"),
+        include_str!("reduce/tests/log.rs"),
+        include_str!("reduce/tests/turns.rs"),
+        include_str!("recover/tests.rs"),
+        include_str!("validate/tests.rs"),
+    ];
+
+    #[test]
+    fn every_rule_has_one_id_and_a_test_that_names_it() {
+        for (at, rule) in RULES.iter().enumerate() {
+            assert!(RULES[..at].iter().all(|other| other.id != rule.id), "{} stands twice", rule.id);
+            assert!(PROOFS.iter().any(|text| text.contains(rule.id)), "no test names {}", rule.id);
+            assert_eq!(find(rule.id), Some(rule));
+        }
+    }
+
+    #[test]
+    fn every_rule_that_the_code_names_is_in_the_table() {
+        for text in CODE.iter().chain(PROOFS) {
+            for (at, _) in text.match_indices("\"R-") {
+                let id = &text[at + 1..at + 10];
+                assert!(find(id).is_some(), "{id} is not in the table");
+            }
+        }
+    }
+}
