@@ -76,9 +76,9 @@ fn writer() {
 
 /// Appends one event or several, and tells that they are acknowledged once they are.
 fn write(log: &mut LogFile, dice: &mut Dice, acknowledged: &mut File) {
-    let size = match dice.roll(40) {
-        0 => 700_000,
-        1..4 => 20_000,
+    let size = match dice.roll(60) {
+        0..4 => 700_000,
+        4..8 => 20_000,
         _ => dice.roll(200) as usize,
     };
     let text = "x".repeat(size);
