@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use palog::diagnostic::Place;
 
-use crate::conversation::Span;
-use crate::ids::EventId;
+use palog_adapter::Span;
+use palog_adapter::ids::EventId;
 
 /// How many places of results are kept for reports about records that a walk bypasses.
 const RECENT: usize = 64;

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use palog::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use palog::envelope::{ActorKind, Draft, Src, SrcHow};
 use palog::events::{ChildKind, ChildLink, ChildSpawned};
+use palog_adapter::ids::{self, Native};
+use palog_adapter::source::src;
+use palog_adapter::{ImportError, Span};
 
-use crate::conversation::{Conversation, Span, src};
-use crate::ids::{self, Ids, Native};
-use crate::import::First;
+use crate::FORMAT;
+use crate::conversation::Conversation;
+use crate::first::First;
 use crate::paths::{Role, Sidecar};
-use crate::report::ImportError;
 
 /// A subagent's transcript.
 pub(crate) struct Child<'s> {
@@ -104,16 +106,16 @@ impl<'s> Children<'s> {
     ) -> Result<(), ImportError> {
         let root = std::mem::take(&mut self.root);
         for (agent, spans) in std::mem::take(&mut conversation.sidechains) {
-            let place = conversation.input.path.clone();
+            let place = conversation.out.input.path.clone();
             let child = inside(agent, &spans, bytes, locator, place)
-                .map_err(|error| ImportError::Read { path: conversation.input.path.clone().into(), error })?;
+                .map_err(|error| ImportError::Read { path: conversation.out.input.path.clone().into(), error })?;
             self.waiting.push(child);
         }
         for index in 0..self.waiting.len() {
             if self.waiting[index].parent.is_some() {
                 continue;
             }
-            let session = conversation.session().to_owned();
+            let session = conversation.out.log.session().to_owned();
             let child = &self.waiting[index];
             if let Some(action) = conversation.linked.get(&child.agent) {
                 self.waiting[index].parent = Some((session, action.clone()));
@@ -143,16 +145,16 @@ impl<'s> Children<'s> {
                     detail: Some(child.agent.clone()),
                     ..Place::default()
                 };
-                conversation.diagnostics.push(Diagnostic::new(code, Severity::Warning, place));
+                conversation.out.log.diagnostics.push(Diagnostic::new(code, Severity::Warning, place));
             }
             let spawned = ChildSpawned {
-                child: ids::log(&child.agent).into(),
+                child: ids::log(&FORMAT, &child.agent).into(),
                 session: child.agent.clone().into(),
                 action: action.as_ref().map(|a| a.action.clone().into()),
                 kind: ChildKind::Subagent,
                 link,
             };
-            let id = Ids::new(&session, &format!("agent/{}", child.agent)).event(Native::Uuid("spawned"), 0).hex();
+            let id = conversation.out.log.ids(&format!("agent/{}", child.agent)).event(Native::Uuid("spawned"), 0).hex();
             let mut draft = Draft::new(id, ActorKind::Importer, spawned);
             if let (ChildLink::Explicit, Some(meta)) = (link, child.meta.filter(|_| root)) {
                 draft.src.push(whole(meta));
@@ -161,7 +163,7 @@ impl<'s> Children<'s> {
                 let how = if link == ChildLink::Explicit { None } else { Some(SrcHow::Synthesized) };
                 draft.src.push(src(source, call.span, how));
             }
-            conversation.append(&mut draft)?;
+            conversation.out.log.append(&mut draft)?;
         }
         Ok(())
     }

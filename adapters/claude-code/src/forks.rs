@@ -9,7 +9,7 @@ use palog::reader::{Lines, Next};
 use serde::Deserialize;
 
 use crate::conversation::Origin;
-use crate::framing;
+use palog_adapter::framing;
 use crate::graph::{Key, key};
 
 /// A fork's parent and the last record that it shares with it.

@@ -1,4 +1,4 @@
-//! The tree of records by `uuid` and `parentUuid`, and the path that it gives to the events of a log (spec 02, `parent`).
+//! The tree of records by `uuid` and `parentUuid`, and the path that it gives to the events of a log (spec 02, R-ENV-022).
 //!
 //! The vendor links every record of the tree, also those that are no messages, and hangs each tool result under its own
 //! call. The path of a log links messages only. So a link is followed through records that are no messages, and no parent
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
-use crate::ids::EventId;
+use palog_adapter::ids::EventId;
 
 /// A uuid, or the first half of the digest of an id that is none: what records are looked up by.
 pub(crate) type Key = u128;
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     fn event(id: &str) -> EventId {
-        crate::ids::Ids::new("s", "transcript").event(crate::ids::Native::Uuid(id), 0)
+        palog_adapter::ids::Ids::new(&crate::FORMAT, "s", "transcript").event(palog_adapter::ids::Native::Uuid(id), 0)
     }
 
     fn place<'a>(graph: &mut Graph, id: &str, parent: Option<&'a str>, class: Class) -> Parent<'a> {

@@ -10,40 +10,30 @@
 mod calls;
 mod children;
 mod conversation;
+mod first;
 mod forks;
-mod framing;
 mod graph;
-mod ids;
 mod import;
-mod output;
 mod paths;
 mod queue;
 mod record;
-mod report;
 mod sidecars;
 mod tools;
 
+// What the functions here take and give, so that their users need no second dependency.
+pub use palog_adapter::{
+    Directory, ImportError, InputReport, LogName, LogReport, Options, Output, Report, Stream, Target,
+};
+
 pub use import::import;
-pub use output::{Directory, LogName, Output, Stream, Target};
 pub use paths::{Discovery, Session, discover, recognises, session_from_stdin};
-pub use report::{ImportError, InputReport, LogReport, Report};
 
-/// The name of the format, as `--from` takes it.
-pub const FORMAT: &str = "claude-code";
+use palog_adapter::Format;
 
-/// Name and revision of the mapping; a new revision gives new ids.
-pub const MAPPING: &str = "claude-code/1";
-
-/// What an import should do besides writing the logs.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Options {
-    /// Keep the sources beside the log, where the target has a place for them.
-    pub sources: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { sources: true }
-    }
-}
+/// The format that this adapter reads.
+pub const FORMAT: Format = Format {
+    name: "claude-code",
+    product: "Claude Code",
+    mapping: "claude-code/1",
+    namespace: "com.anthropic.claude-code",
+};

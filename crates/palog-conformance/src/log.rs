@@ -11,7 +11,7 @@ use crate::json;
 /// A log and its kept sources.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// Where it lies.
+    /// Where it lies; empty if it lies nowhere.
     pub path: PathBuf,
     /// The bytes of the log.
     pub bytes: Vec<u8>,
@@ -57,16 +57,24 @@ impl Log {
     /// When a file cannot be read, or a line is no JSON.
     pub fn read(path: &Path) -> Result<Log, String> {
         let fail = |why: String| format!("{}: {why}", path.display());
-        let bytes = fs::read(path).map_err(|e| fail(e.to_string()))?;
-        let text = std::str::from_utf8(&bytes).map_err(|e| fail(e.to_string()))?;
-        let events = text.lines().enumerate().map(|(n, line)| json::value(line).map_err(|e| fail(format!("line {}: {e}", n + 1))));
-        let events = events.collect::<Result<Vec<_>, _>>()?;
-        let mut sources = BTreeMap::new();
+        let mut log = Log::parse(fs::read(path).map_err(|e| fail(e.to_string()))?).map_err(fail)?;
         let kept = beside(path, "sources");
         if kept.is_dir() {
-            gather(&kept, &kept, &mut sources).map_err(&fail)?;
+            gather(&kept, &kept, &mut log.sources).map_err(fail)?;
         }
-        Ok(Log { path: path.into(), events, sources, bytes })
+        log.path = path.into();
+        Ok(log)
+    }
+
+    /// Takes the bytes of a log, with nothing beside it.
+    ///
+    /// # Errors
+    /// When a line is no JSON.
+    pub fn parse(bytes: Vec<u8>) -> Result<Log, String> {
+        let text = std::str::from_utf8(&bytes).map_err(|e| e.to_string())?;
+        let events = text.lines().enumerate().map(|(n, line)| json::value(line).map_err(|e| format!("line {}: {e}", n + 1)));
+        let events = events.collect::<Result<Vec<_>, _>>()?;
+        Ok(Log { path: PathBuf::new(), events, sources: BTreeMap::new(), bytes })
     }
 
     /// Id of the log.

@@ -421,6 +421,7 @@ mod tests {
         assert_eq!(time("2026-11-29T12:08:59.10Z").cmp(&time("2026-11-29T12:08:59.1Z")), std::cmp::Ordering::Equal);
     }
 
+    /// R-ENV-018
     #[test]
     fn a_system_time_has_the_form_of_the_format() {
         use std::time::Duration;
@@ -460,6 +461,7 @@ mod tests {
         assert!(event.is_ignorable());
     }
 
+    /// R-ENV-020
     #[test]
     fn time_must_be_there_and_optional_members_are_never_null() {
         let base = r#"{"palog":1,"log":"l","seq":0,"id":"e","type":"x.a/b","time":null,"actor":{"kind":"user"},"data":{}}"#;

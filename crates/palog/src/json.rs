@@ -1,7 +1,7 @@
 //! JSON values that are carried, not interpreted: a value read is the value written, byte for byte.
 //!
 //! A generic JSON tree rounds numbers, refuses lone surrogates and drops duplicate keys; the types here keep the token
-//! as it stands and decode only on demand (spec 01, "Preservation").
+//! as it stands and decode only on demand (spec 01, R-BYT-018).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -308,7 +308,7 @@ pub enum OmittedReason {
     OpaqueProvider,
 }
 
-/// The member names that are reserved as the first member of a value.
+/// The member names that are reserved as the first member of a value (spec 02, R-ENV-026).
 const RESERVED: [&str; 3] = ["\"$blob\"", "\"$omitted\"", "\"$literal\""];
 
 /// The reserved name that an object begins with.
@@ -488,6 +488,7 @@ mod tests {
         serde_json::from_str(text).expect("a value")
     }
 
+    /// R-BYT-018
     #[test]
     fn a_value_comes_out_as_it_went_in() {
         for text in [
@@ -503,6 +504,7 @@ mod tests {
         }
     }
 
+    /// R-ENV-026
     #[test]
     fn an_object_that_looks_reserved_is_escaped() {
         let tricky = Value::Inline(Raw::parse(r#"{ "$blob":"sha256:x"}"#).expect("json"));

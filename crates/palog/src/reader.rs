@@ -139,7 +139,10 @@ impl<R: Read> Lines<R> {
         }
         if self.buffer.len() - self.end < CHUNK / 2 {
             let more = CHUNK.max(self.buffer.len() / 2);
-            self.buffer.resize(self.end + more, 0);
+            // The system hands out zeroed memory; to write the zeros here would take longer than to read a small log.
+            let mut larger = vec![0; self.end + more];
+            larger[..self.end].copy_from_slice(&self.buffer[..self.end]);
+            self.buffer = larger;
         }
         loop {
             match self.input.read(&mut self.buffer[self.end..]) {
@@ -208,7 +211,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The next event or fault; `None` at the end.
+    /// The next event or fault; `None` at the end. A fault is no end: the lines behind it are read (R-BYT-007).
     ///
     /// # Errors
     /// When the stream cannot be read.

@@ -4,7 +4,7 @@ use super::messages::missing;
 use super::*;
 
 impl Conversation {
-    /// From here on the model sees the summary, what was preserved, and what follows.
+    /// From here on the model sees the summary, what was preserved, and what follows (R-EVT-009).
     pub(super) fn compaction(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
         let parent = self.link(here, Class::Boundary, digest);
         let meta = here.record.compact_metadata.as_ref();
@@ -14,9 +14,9 @@ impl Conversation {
             let messages = meta.preserved_messages.as_ref();
             let segment = meta.preserved_segment.as_ref();
             let anchor = messages.and_then(|m| m.anchor_uuid.as_deref()).or(segment.and_then(|s| s.anchor_uuid.as_deref()));
-            window.extend(anchor.map(|uuid| event(&self.ids, uuid)));
+            window.extend(anchor.map(|uuid| event(&self.out.ids, uuid)));
             match messages.and_then(|m| m.uuids.as_ref()) {
-                Some(uuids) => window.extend(uuids.iter().map(|uuid| event(&self.ids, uuid))),
+                Some(uuids) => window.extend(uuids.iter().map(|uuid| event(&self.out.ids, uuid))),
                 None => {
                     // Older boundaries name the ends of the segment only.
                     let ends = segment.and_then(|s| s.head_uuid.as_deref().zip(s.tail_uuid.as_deref()));
@@ -92,8 +92,8 @@ impl Conversation {
     }
 
     fn unknown(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
-        let place = Place { kind: Some(kind.to_owned()), ..self.place(here.span) };
-        self.warn(Code::UnexpectedShape, place);
+        let place = Place { kind: Some(kind.to_owned()), ..self.out.place(here.span) };
+        self.out.warn(Code::UnexpectedShape, place);
         self.keep(here, kind, digest)
     }
 
@@ -107,9 +107,9 @@ impl Conversation {
                     // The client does not write the content of a prompt with a picture here.
                     None => Part::Json { value: missing() },
                 };
-                let input = self.ids.event(here.native, here.ordinal);
+                let input = self.out.ids.event(here.native, here.ordinal);
                 let hash = content.and_then(Raw::text).map(|t| crate::calls::prompt_hash(&t));
-                self.queue.push(input, hash, self.place(here.span));
+                self.queue.push(input, hash, self.out.place(here.span));
                 let queued = InputQueued { input: input.hex().into(), parts: vec![part] };
                 return self.emit(here, ActorKind::User, None, queued).map(drop);
             }
@@ -132,10 +132,10 @@ impl Conversation {
         let Some(text) = here.record.summary.as_ref() else { return Ok(()) };
         let leaf = here.record.leaf_uuid.as_deref();
         if let Some(leaf) = leaf {
-            let place = Place { names: Some(leaf.to_owned()), ..self.place(here.span) };
+            let place = Place { names: Some(leaf.to_owned()), ..self.out.place(here.span) };
             self.summaries.push((key(leaf), place));
         }
-        let about = leaf.map(|leaf| self.ids.event(Native::Uuid(leaf), 0).hex().into());
+        let about = leaf.map(|leaf| self.out.ids.event(Native::Uuid(leaf), 0).hex().into());
         let data = NoteAdded { text: Some(Value::Inline(text.borrowed())), about, ..note("summary") };
         self.emit(here, ActorKind::Harness, None, data).map(drop)
     }
@@ -151,7 +151,7 @@ impl Conversation {
                 self.emit(here, ActorKind::Harness, None, BranchMoved { to: to.into() }).map(drop)
             }
             _ => {
-                self.input.kept += 1;
+                self.out.input.kept += 1;
                 self.keep_verbatim(here, kind, None)
             }
         }
@@ -161,22 +161,22 @@ impl Conversation {
     pub(crate) fn conclude(&mut self) {
         for (parent, place) in std::mem::take(&mut self.unseen) {
             if !self.graph.has(parent) {
-                self.warn(Code::MissingParent, place);
+                self.out.warn(Code::MissingParent, place);
             }
         }
         for (leaf, place) in std::mem::take(&mut self.summaries) {
             if !self.graph.has(leaf) {
-                self.input.foreign += 1;
-                self.warn(Code::ForeignRecord, place);
+                self.out.input.foreign += 1;
+                self.out.warn(Code::ForeignRecord, place);
             }
         }
-        let path = self.input.path.clone();
+        let path = self.out.input.path.clone();
         for (place, went_on) in self.calls.untold(&path) {
-            self.warn(if went_on { Code::ResultLost } else { Code::CallWithoutResult }, place);
+            self.out.warn(if went_on { Code::ResultLost } else { Code::CallWithoutResult }, place);
         }
         let waiting: Vec<Place> = self.queue.still_waiting().cloned().collect();
         for place in waiting {
-            self.info(Code::QueuedPrompt, place);
+            self.out.info(Code::QueuedPrompt, place);
         }
     }
 }

@@ -173,7 +173,7 @@ impl Conversation {
             self.calls.response(number);
             for input in self.queue.answered() {
                 let ended = InputEnded { input: input.hex().into(), outcome: InputOutcome::Dropped, message: None };
-                // Written behind the message: the first event of a record is what others name as parent.
+                // Written behind the message: the first event of a record is what others name as parent (R-ENV-024).
                 self.withdrawn.push(ended);
             }
         }
@@ -207,7 +207,7 @@ impl Conversation {
                 let prompt = (tools::kind(name) == Some(palog::events::ActionKind::Spawn))
                     .then(|| spawn_prompt(m.input.as_ref()))
                     .map(|p| crate::calls::prompt_hash(&p.unwrap_or_default()));
-                let action = self.calls.propose(id, name, number, &self.place(here.span), prompt);
+                let action = self.calls.propose(id, name, number, &self.out.place(here.span), prompt);
                 let (args, digest) = match &m.input {
                     Some(input) => (Value::Inline(input.borrowed()), args_digest(input)),
                     None => (missing(), palog::blob::digest(b"")),
@@ -235,7 +235,7 @@ impl Conversation {
         message.usage.as_ref().map(Raw::get).hash(&mut hash);
         message.stop_reason.as_deref().hash(&mut hash);
         let facts = hash.finish();
-        let place = self.place(here.span);
+        let place = self.out.place(here.span);
         let before = self.responses.insert(response.to_owned(), Response { number, written: facts });
         if self.superseded.0 != response {
             self.superseded = (response.to_owned(), Vec::new());
@@ -247,7 +247,7 @@ impl Conversation {
             }
             Some(_) => {
                 for place in std::mem::take(&mut self.superseded.1) {
-                    self.info(Code::UsageSuperseded, place);
+                    self.out.info(Code::UsageSuperseded, place);
                 }
             }
             None => {}
@@ -327,8 +327,8 @@ impl Conversation {
                 if !OPAQUE_BLOCKS.contains(&other) {
                     let known = ["text", "thinking", "redacted_thinking", "image", "tool_use", "tool_result"].contains(&other);
                     let code = if known { Code::UnexpectedShape } else { Code::UnknownBlock };
-                    let place = Place { kind: Some(other.to_owned()), ..self.place(here.span) };
-                    self.warn(code, place);
+                    let place = Place { kind: Some(other.to_owned()), ..self.out.place(here.span) };
+                    self.out.warn(code, place);
                 }
                 Part::Opaque(anthropic(Some(other), block.raw.borrowed()))
             }
@@ -343,17 +343,14 @@ impl Conversation {
         };
         if !self.blobs.insert(palog::blob::digest(&bytes)) {
             let offset = (token.as_ptr() as usize).checked_sub(here.text.as_ptr() as usize);
-            let mut place = self.place(here.span);
+            let mut place = self.out.place(here.span);
             if let Some(offset) = offset.filter(|o| here.exact && o + token.len() <= here.text.len()) {
                 place.offset = Some(here.span.at + offset as u64);
                 place.length = Some(token.len() as u64);
             }
-            self.info(Code::DuplicateBlob, place);
+            self.out.info(Code::DuplicateBlob, place);
         }
-        Ok(match self.writer.blob(&bytes, media, None)? {
-            Some(blob) => Value::Blob(blob),
-            None => Value::Inline(data.borrowed()),
-        })
+        Ok(self.out.log.blob(&bytes, media, None)?.unwrap_or_else(|| Value::Inline(data.borrowed())))
     }
 }
 

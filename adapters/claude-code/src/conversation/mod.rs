@@ -1,7 +1,7 @@
 //! Turns the records of one transcript, one after the other, into the events of one log.
 //!
 //! A record is mapped when it comes, without a look at what follows: so a transcript that grew gives the old log as a
-//! prefix. Where a later record can overturn a conclusion, the conclusion waits for it.
+//! prefix (R-EVT-001, R-EVT-002). Where a later record can overturn a conclusion, the conclusion waits for it.
 
 mod context;
 mod messages;
@@ -11,31 +11,29 @@ pub(crate) use messages::text_hash;
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use palog::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
+use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::envelope::{ActorKind, Copy, CopyHow, Draft, Src, SrcHow, Time};
 use palog::events::{
     ActionEnded, ActionProposed, ApprovalEnded, ApprovalOutcome, BranchMoved, ChildEnded, ChildKind, ChildLink,
     ChildSpawned, CompactionTrigger, ConfigSet, ContextCompacted, Data, Effect, InputEnded, InputOutcome, InputQueued,
-    KeptRecord, MessageAdded, ModelResponse, NoteAdded, Opaque, Part, Role, TurnEnd, TurnEnded, TurnStarted,
+    MessageAdded, ModelResponse, NoteAdded, Opaque, Part, Role, TurnEnd, TurnEnded, TurnStarted,
     Usage, WindowItem,
 };
 use palog::json::{Omission, Omitted, OmittedReason, Raw, Str, Value};
-use palog::writer::{WriteError, Writer, args_digest};
+use palog::writer::{WriteError, args_digest};
+use palog_adapter::ids::{self, EventId, Ids, Native};
+use palog_adapter::source::{note, src};
+use palog_adapter::{Records, Span, Taken, Transcript};
 
+use crate::FORMAT;
 use crate::calls::Calls;
 use crate::graph::{Class, Graph, Key, Parent, key};
-use crate::ids::{self, EventId, Ids, Native};
 use crate::queue::{Operation, Queue};
-use crate::record::{Block, Content, Message, Nullable, Record, ToolUseResult};
-use crate::report::InputReport;
+use crate::record::{Block, Content, Message, Nullable, Record, ToolUseResult, looks_like_record};
 use crate::tools::{self, Facts, Verdict};
-
-/// Prefix of the types of kept records.
-const VENDOR: &str = "x.com.anthropic.claude-code/";
 
 /// Types that are known and kept without being mapped (`spec/sources/claude-code.md`, "Records").
 const KEPT: &[&str] = &[
@@ -71,17 +69,6 @@ const OPAQUE_BLOCKS: &[&str] = &[
     "web_fetch_tool_result",
     "web_search_tool_result",
 ];
-
-/// Where a record stands.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    /// Offset in the source, in bytes.
-    pub(crate) at: u64,
-    /// Length in bytes.
-    pub(crate) len: u64,
-    /// Physical line, from 1.
-    pub(crate) line: u64,
-}
 
 /// The session that a fork was made from, and which records it copied.
 pub(crate) struct Origin {
@@ -119,15 +106,11 @@ struct Here<'r> {
 
 /// One log while it is written.
 pub(crate) struct Conversation {
-    writer: Writer<Box<dyn Write>>,
-    ids: Ids,
+    pub(crate) out: Transcript,
     origin: Option<(Origin, Ids)>,
-    /// Native id of the session or agent.
-    session: String,
     /// The session id that records carry.
     carried: String,
     is_agent: bool,
-    source: String,
     graph: Graph,
     pub(crate) calls: Calls,
     responses: HashMap<String, Response>,
@@ -152,46 +135,22 @@ pub(crate) struct Conversation {
     /// Spans of sidechain records in this transcript, by agent id, in order of appearance.
     pub(crate) sidechains: Vec<(String, Vec<Span>)>,
     sidechain_of: HashMap<Key, usize>,
-    /// The file that is read.
-    pub(crate) input: InputReport,
-    /// What was found.
-    pub(crate) diagnostics: Diagnostics,
-}
-
-/// What a conversation is opened with.
-pub(crate) struct Opening {
-    /// Native id of the session; of a subagent its agent id.
-    pub(crate) session: String,
-    /// The session id that the records carry.
-    pub(crate) carried: String,
-    /// Whether it is the transcript of a subagent.
-    pub(crate) is_agent: bool,
-    /// Name of the source.
-    pub(crate) source: String,
-    /// The file, for reports.
-    pub(crate) path: String,
-    /// The session that it was forked from.
-    pub(crate) origin: Option<Origin>,
 }
 
 type Written = Result<(), WriteError>;
 
 impl Conversation {
-    /// Starts with an empty log.
-    pub(crate) fn new(writer: Writer<Box<dyn Write>>, opening: Opening) -> Self {
-        let ids = Ids::new(&opening.session, &opening.source);
-        let origin = opening.origin.map(|o| {
-            let ids = Ids::new(&o.session, "transcript");
+    /// A transcript whose records carry the session id `carried`.
+    pub(crate) fn new(out: Transcript, carried: String, is_agent: bool, origin: Option<Origin>) -> Self {
+        let origin = origin.map(|o| {
+            let ids = Ids::new(&FORMAT, &o.session, "transcript");
             (o, ids)
         });
         Conversation {
-            writer,
-            ids,
+            out,
             origin,
-            session: opening.session,
-            carried: opening.carried,
-            is_agent: opening.is_agent,
-            source: opening.source,
+            carried,
+            is_agent,
             graph: Graph::default(),
             calls: Calls::default(),
             responses: HashMap::new(),
@@ -210,104 +169,11 @@ impl Conversation {
             newest: None,
             sidechains: Vec::new(),
             sidechain_of: HashMap::new(),
-            input: InputReport { path: opening.path, format: "claude-code.jsonl".into(), ..InputReport::default() },
-            diagnostics: Diagnostics::default(),
         }
-    }
-
-    /// Native id of the session or agent.
-    pub(crate) fn session(&self) -> &str {
-        &self.session
-    }
-
-    /// Writes an event that comes from no record of the transcript.
-    pub(crate) fn append(&mut self, draft: &mut Draft<'_>) -> Written {
-        self.writer.append(draft).map(drop)
-    }
-
-    /// Puts content beside the log.
-    pub(crate) fn blob(&mut self, bytes: &[u8], media: &str, name: &str) -> Result<Option<Value<'static>>, WriteError> {
-        Ok(self.writer.blob(bytes, media, Some(name))?.map(Value::Blob))
-    }
-
-    /// Ends writing.
-    pub(crate) fn finish(self) -> Result<(InputReport, Diagnostics, u64), WriteError> {
-        let events = self.writer.next_seq();
-        self.writer.finish()?;
-        Ok((self.input, self.diagnostics, events))
-    }
-
-    fn place(&self, span: Span) -> Place {
-        Place {
-            input: Some(self.input.path.clone()),
-            line: Some(span.line),
-            offset: Some(span.at),
-            length: Some(span.len),
-            ..Place::default()
-        }
-    }
-
-    /// Reports something about the bytes of the source.
-    pub(crate) fn damage(&mut self, code: Code, span: Span, why: impl Into<String>) {
-        let place = self.place(span);
-        self.diagnostics.push(Diagnostic::new(code, Severity::Warning, place).because(why));
-    }
-
-    fn warn(&mut self, code: Code, place: Place) {
-        self.diagnostics.push(Diagnostic::new(code, Severity::Warning, place));
-    }
-
-    fn info(&mut self, code: Code, place: Place) {
-        self.diagnostics.push(Diagnostic::new(code, Severity::Info, place));
-    }
-
-    /// Reports bytes that were a record once.
-    pub(crate) fn damaged_record(&mut self, code: Code, span: Span, record: Option<String>) {
-        let place = Place { record, ..self.place(span) };
-        self.warn(code, place);
-    }
-
-    /// Keeps bytes that are no record.
-    pub(crate) fn fragment(&mut self, span: Span, bytes: &[u8], kind: &'static str) -> Written {
-        let readable = std::str::from_utf8(bytes).ok();
-        let value = match readable {
-            _ if kind == "hole" => None,
-            Some(text) => Some(Value::from(text)),
-            None => Some(Value::Inline(Raw::of(&serde_json::json!({ "base64": BASE64.encode(bytes) })))),
-        };
-        let id = self.ids.event(Native::Offset(span.at), 0).hex();
-        let note = NoteAdded {
-            source: Some(self.source.as_str().into()),
-            at: Some(span.at),
-            len: Some(span.len),
-            bytes: value,
-            ..note(kind)
-        };
-        let mut draft = Draft::new(id, ActorKind::Importer, note);
-        self.writer.append(&mut draft).map(drop)
-    }
-
-    /// Takes a JSON value that is a record by its place and has not the form of one.
-    pub(crate) fn shapeless(&mut self, text: &str, span: Span, why: String) -> Written {
-        let place = self.place(span);
-        self.diagnostics.push(Diagnostic::new(Code::UnexpectedShape, Severity::Warning, place).because(why));
-        self.count("(other)".into());
-        self.input.kept += 1;
-        let Ok(raw) = Raw::parse(text) else { return Ok(()) };
-        let id = self.ids.event(Native::Offset(span.at), 0).hex();
-        let data = Data::Kept(format!("{VENDOR}unexpected").into(), KeptRecord { record: raw.into() });
-        let mut draft = Draft::new(id, ActorKind::Importer, data).from(src(&self.source, span, Some(SrcHow::Opaque)));
-        draft.ignorable = Some(true);
-        self.writer.append(&mut draft).map(drop)
-    }
-
-    fn count(&mut self, kind: String) {
-        self.input.records += 1;
-        *self.input.by_type.entry(kind).or_default() += 1;
     }
 
     /// Maps one record. `exact` says that `text` is the source's own bytes.
-    pub(crate) fn record(&mut self, record: &Record<'_>, text: &str, exact: bool, span: Span) -> Written {
+    fn record(&mut self, record: &Record<'_>, text: &str, exact: bool, span: Span) -> Written {
         let kind = record.kind();
         let tree = record.uuid.is_some();
         let digest = payload_digest(record);
@@ -322,25 +188,25 @@ impl Conversation {
         };
         let time = self.time_of(record, span);
         let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied };
-        self.count(kind.clone());
-        self.look_at_text(&here);
+        self.out.count(kind.clone());
+        self.out.look_at_text(text, exact, span);
         if !self.is_agent && record.is_sidechain && tree {
             return self.sidechain(&mut here);
         }
         if let Some(session) = record.session_id.as_deref()
             && session != self.carried
         {
-            self.input.foreign += 1;
-            let place = Place { session: Some(session.into()), ..self.place(span) };
-            self.warn(Code::SessionMismatch, place);
+            self.out.input.foreign += 1;
+            let place = Place { session: Some(session.into()), ..self.out.place(span) };
+            self.out.warn(Code::SessionMismatch, place);
         }
         if let Some(known) = known {
-            let place = Place { record: record.uuid.as_deref().map(str::to_owned), ..self.place(span) };
+            let place = Place { record: record.uuid.as_deref().map(str::to_owned), ..self.out.place(span) };
             if self.graph.digest(known) == digest {
-                self.warn(Code::Replay, place);
+                self.out.warn(Code::Replay, place);
                 return self.replayed(&mut here, known, &kind);
             }
-            self.warn(Code::IdReused, place);
+            self.out.warn(Code::IdReused, place);
         }
         self.settle_refusals(&mut here)?;
         match (&*record.r#type, record.subtype.as_deref()) {
@@ -384,8 +250,8 @@ impl Conversation {
                     } else {
                         Code::UnknownType
                     };
-                    let place = Place { kind: Some(kind.clone()), ..self.place(span) };
-                    self.warn(code, place);
+                    let place = Place { kind: Some(kind.clone()), ..self.out.place(span) };
+                    self.out.warn(code, place);
                 }
                 self.keep(&mut here, &kind, digest)?;
             }
@@ -397,13 +263,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// The time of a record; reports one that has another form, or runs backwards.
+    /// The time of a record, if it has one (R-ENV-023); reports one that has another form, or runs backwards.
     fn time_of<'r>(&mut self, record: &'r Record<'_>, span: Span) -> Option<Time<'r>> {
         let raw = record.timestamp.as_ref()?;
         let time = raw.text().and_then(|t| Time::parse(t.into_owned()));
         let Some(time) = time else {
-            let place = self.place(span);
-            self.warn(Code::BadTime, place);
+            let place = self.out.place(span);
+            self.out.warn(Code::BadTime, place);
             return None;
         };
         if record.uuid.is_some() {
@@ -418,27 +284,15 @@ impl Conversation {
                 return;
             }
             self.descending = true;
-            let place = self.place(span);
-            self.info(Code::TimeBackwards, place);
+            let place = self.out.place(span);
+            self.out.info(Code::TimeBackwards, place);
         } else {
             self.descending = false;
             self.newest = Some(time.clone().into_owned());
         }
     }
 
-    /// Reports lone surrogates in a record.
-    fn look_at_text(&mut self, here: &Here<'_>) {
-        if memchr::memmem::find(here.text.as_bytes(), b"\\u").is_none() {
-            return;
-        }
-        for at in palog::json::lone_surrogates(here.text.as_bytes()) {
-            let span = if here.exact { Span { at: here.span.at + at as u64, len: 6, ..here.span } } else { here.span };
-            let place = self.place(span);
-            self.warn(Code::LoneSurrogate, place);
-        }
-    }
-
-    /// Appends an event of the record at hand and returns its id.
+    /// Appends an event of the record at hand, which it names (R-ENV-019), and returns its id.
     fn emit<'d>(
         &mut self,
         here: &mut Here<'_>,
@@ -447,7 +301,7 @@ impl Conversation {
         data: impl Into<Data<'d>>,
     ) -> Result<EventId, WriteError> {
         let how = if here.exact { None } else { Some(SrcHow::Degraded) };
-        let src = vec![src(&self.source, here.span, how)];
+        let src = vec![src(&self.out.source, here.span, how)];
         self.emit_from(here, actor, parent, data, src)
     }
 
@@ -459,7 +313,7 @@ impl Conversation {
         data: impl Into<Data<'d>>,
         src: Vec<Src<'d>>,
     ) -> Result<EventId, WriteError> {
-        let id = self.ids.event(here.native, here.ordinal);
+        let id = self.out.ids.event(here.native, here.ordinal);
         let mut draft = Draft::new(id.hex(), actor, data);
         draft.time = here.time.clone();
         draft.parent = parent.map(Str::from);
@@ -468,7 +322,7 @@ impl Conversation {
             // What follows a record's own events depends on the log: there the numbers of the two logs differ.
             let same_number = !matches!(draft.data, Data::ConfigSet(_) | Data::InputEnded(_));
             draft.copy = Some(Copy {
-                log: Some(ids::log(&origin.session).into()),
+                log: Some(ids::log(&FORMAT, &origin.session).into()),
                 event: same_number.then(|| ids.event(here.native, here.ordinal).hex().into()),
                 how: CopyHow::Fork,
             });
@@ -477,7 +331,7 @@ impl Conversation {
             draft.ignorable = Some(true);
         }
         here.ordinal += 1;
-        self.writer.append(&mut draft)?;
+        self.out.log.append(&mut draft)?;
         Ok(id)
     }
 
@@ -488,53 +342,53 @@ impl Conversation {
             Nullable::Some(parent) => Some(parent.as_str()),
             Nullable::Null | Nullable::Absent => None,
         };
-        let event = self.ids.event(here.native, 0);
+        let event = self.out.ids.event(here.native, 0);
         let placed = self.graph.place(uuid, parent, class, digest, event);
-        let place = Place { record: Some(uuid.to_owned()), ..self.place(here.span) };
+        let place = Place { record: Some(uuid.to_owned()), ..self.out.place(here.span) };
         if placed.cycle {
-            self.warn(Code::Cycle, place.clone());
+            self.out.warn(Code::Cycle, place.clone());
         }
         if let (true, false, Some(parent)) = (placed.unseen, placed.cycle, parent) {
             self.unseen.push((key(parent), Place { names: Some(parent.to_owned()), ..place }));
         }
         for result in placed.bypassed.into_iter().flatten() {
             if let Some(place) = self.calls.result_place(self.graph.event(result)) {
-                self.diagnostics.push(Diagnostic::new(Code::BypassedRecord, Severity::Warning, place));
+                self.out.log.diagnostics.push(Diagnostic::new(Code::BypassedRecord, Severity::Warning, place));
             }
         }
         match placed.parent {
             Parent::Head => None,
             Parent::Root => Some("root".into()),
-            Parent::Record(uuid) => Some(self.ids.event(Native::Uuid(uuid), 0).hex()),
+            Parent::Record(uuid) => Some(self.out.ids.event(Native::Uuid(uuid), 0).hex()),
             Parent::Event(event) => Some(event.hex()),
         }
     }
 
-    /// Keeps a record that maps to nothing.
+    /// Keeps a record that maps to nothing (R-EVT-010).
     fn keep(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
-        self.input.kept += 1;
+        self.out.input.kept += 1;
         let parent = self.link(here, Class::Through, digest);
         self.keep_verbatim(here, kind, parent)
     }
 
     fn keep_verbatim(&mut self, here: &mut Here<'_>, kind: &str, parent: Option<String>) -> Written {
         let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
-        let data = Data::Kept(format!("{VENDOR}{kind}").into(), KeptRecord { record: raw.into() });
+        let data = self.out.log.kept(kind, raw);
         let how = if here.exact { SrcHow::Opaque } else { SrcHow::Degraded };
-        let src = vec![src(&self.source, here.span, Some(how))];
+        let src = vec![src(&self.out.source, here.span, Some(how))];
         self.emit_from(here, ActorKind::Harness, parent, data, src).map(drop)
     }
 
     /// A record that the source wrote once more.
     fn replayed(&mut self, here: &mut Here<'_>, first: u32, kind: &str) -> Written {
         let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
-        let id = self.ids.event(here.native, 0).hex();
-        let data = Data::Kept(format!("{VENDOR}{kind}").into(), KeptRecord { record: raw.into() });
-        let mut draft = Draft::new(id, ActorKind::Harness, data).from(src(&self.source, here.span, Some(SrcHow::Opaque)));
+        let id = self.out.ids.event(here.native, 0).hex();
+        let data = self.out.log.kept(kind, raw);
+        let mut draft = Draft::new(id, ActorKind::Harness, data).from(src(&self.out.source, here.span, Some(SrcHow::Opaque)));
         draft.time = here.time.clone();
         draft.copy = Some(Copy { log: None, event: Some(self.graph.event(first).hex().into()), how: CopyHow::Replay });
         draft.ignorable = Some(true);
-        self.writer.append(&mut draft).map(drop)
+        self.out.log.append(&mut draft).map(drop)
     }
 
     /// A record of a subagent inside its parent's transcript: it goes into a log of its own.
@@ -555,7 +409,7 @@ impl Conversation {
             });
         self.sidechain_of.insert(key(uuid), index);
         self.sidechains[index].1.push(here.span);
-        let child = ids::log(&self.sidechains[index].0);
+        let child = ids::log(&FORMAT, &self.sidechains[index].0);
         let about = Value::from(child.as_str());
         let data = NoteAdded { text: Some(about), ..note("sidechain") };
         self.emit(here, ActorKind::Importer, None, data).map(drop)
@@ -598,6 +452,30 @@ impl Conversation {
     }
 }
 
+impl Records for Conversation {
+    fn transcript(&mut self) -> &mut Transcript {
+        &mut self.out
+    }
+
+    fn take(&mut self, text: &str, exact: bool, span: Span) -> Result<Taken, WriteError> {
+        match serde_json::from_str::<Record<'_>>(text) {
+            Ok(record) => self.record(&record, text, exact, span).map(|()| Taken::Record),
+            Err(error) => Ok(Taken::from_error(&error, text)),
+        }
+    }
+
+    fn looks_like_record(text: &str) -> bool {
+        looks_like_record(text)
+    }
+
+    fn readable_id(fragment: &[u8]) -> Option<String> {
+        let marker = b"\"uuid\":\"";
+        let at = memchr::memmem::find(fragment, marker)? + marker.len();
+        let len = memchr::memchr(b'"', &fragment[at..])?;
+        std::str::from_utf8(&fragment[at..at + len]).ok().map(str::to_owned)
+    }
+}
+
 /// The message of a record that has content.
 fn message<'r, 'a>(record: &'r Record<'a>) -> Option<(&'r Message<'a>, &'r Content<'a>)> {
     let message = record.message.as_ref()?;
@@ -618,27 +496,6 @@ fn payload_digest(record: &Record<'_>) -> u64 {
     }
     record.content.as_ref().map(Raw::get).hash(&mut hash);
     hash.finish()
-}
-
-/// A reference to a record of the source `source`.
-pub(crate) fn src<'s>(source: &str, span: Span, how: Option<SrcHow>) -> Src<'s> {
-    Src { source: source.to_owned().into(), at: Some(span.at), len: Some(span.len), table: None, key: None, how }
-}
-
-/// An empty note of a kind.
-pub(crate) fn note<'n>(kind: &'static str) -> NoteAdded<'n> {
-    NoteAdded {
-        kind: kind.into(),
-        text: None,
-        about: None,
-        source: None,
-        at: None,
-        len: None,
-        digest: None,
-        records: None,
-        terminated: None,
-        bytes: None,
-    }
 }
 
 /// A definition that sets nothing.

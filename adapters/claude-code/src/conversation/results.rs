@@ -49,8 +49,8 @@ impl Conversation {
                     (Some(known.name.to_string()), action)
                 }
                 None => {
-                    let place = Place { call: Some(call.to_owned()), ..self.place(here.span) };
-                    self.warn(Code::OrphanResult, place);
+                    let place = Place { call: Some(call.to_owned()), ..self.out.place(here.span) };
+                    self.out.warn(Code::OrphanResult, place);
                     (None, call.to_owned())
                 }
             };
@@ -80,7 +80,7 @@ impl Conversation {
         let role = if results == parts.len() { Role::Tool } else { Role::User };
         let added = MessageAdded { role, parts, response: None, partial: None, purpose: None, in_context: None };
         let event = self.emit(here, ActorKind::Tool, parent, added)?;
-        let place = Place { record: record.uuid.as_deref().map(str::to_owned), ..self.place(here.span) };
+        let place = Place { record: record.uuid.as_deref().map(str::to_owned), ..self.out.place(here.span) };
         self.calls.result(event, place);
         for (action, verdict) in outcomes {
             self.outcome(here, action, verdict, &facts)?;
@@ -114,7 +114,7 @@ impl Conversation {
                 self.emit(here, actor, None, ended)?;
             }
             Verdict::RefusedOrInterrupted => {
-                let src = src(&self.source, here.span, Some(SrcHow::Synthesized));
+                let src = src(&self.out.source, here.span, Some(SrcHow::Synthesized));
                 self.undecided.push(Undecided { action: action.clone(), src });
             }
             Verdict::Background | Verdict::Open => {}
@@ -137,7 +137,7 @@ impl Conversation {
         {
             spawn.linked = true;
         }
-        let child = ids::log(agent);
+        let child = ids::log(&FORMAT, agent);
         let spawned = ChildSpawned {
             child: child.clone().into(),
             session: agent.to_owned().into(),
@@ -195,7 +195,7 @@ impl Conversation {
     pub(super) fn write_refusals(&mut self, here: &mut Here<'_>) -> Written {
         for refused in std::mem::take(&mut self.refused) {
             let ended = ApprovalEnded { outcome: ApprovalOutcome::Denied, ..ended_approval(refused.action) };
-            let sources = vec![refused.src, src(&self.source, here.span, Some(SrcHow::Synthesized))];
+            let sources = vec![refused.src, src(&self.out.source, here.span, Some(SrcHow::Synthesized))];
             self.emit_from(here, ActorKind::User, None, ended, sources)?;
         }
         Ok(())

@@ -63,7 +63,7 @@ impl Report {
                 path: log.path.as_ref().map(|p| p.to_string_lossy().into_owned()),
                 session: log.session.clone(),
                 parent: log.parent.clone(),
-                format: claude_code::FORMAT,
+                format: claude_code::FORMAT.name,
                 records: log.records,
                 events: log.events,
                 severities: Severities {

@@ -1,21 +1,18 @@
 //! The reference implementation, behind the same interface as any other.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use palog::blob::BlobStore;
 use palog::diagnostic::{Diagnostics, Severity};
 use palog::project::{At, context};
 use palog::recover::{Context, recover};
 use palog::reduce::reduce;
-use palog_claude_code::{Directory, Options, Report, discover, import};
+use palog_claude_code::Report;
 use palog_conformance::{Implementation, Import, Quality};
 use serde_json::{Value, json};
 
-/// Where the fixtures lie.
-pub(crate) fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance-fixtures")
-}
+use crate::import::imported;
 
 /// Importer, reducer, recovery and projection of this workspace.
 pub(crate) struct Reference;
@@ -51,17 +48,6 @@ fn value(of: &impl serde::Serialize) -> Result<Value, String> {
     palog_conformance::json::value(&serde_json::to_string(of).map_err(|e| e.to_string())?).map_err(|e| e.to_string())
 }
 
-/// Imports every session at `source` into the directory `into`.
-pub(crate) fn imported(source: &Path, into: &Path) -> Result<Report, String> {
-    let found = discover(source).map_err(|e| e.to_string())?;
-    let mut report = Report::default();
-    for session in &found.sessions {
-        let mut target = Directory::new(into);
-        report.extend(import(session, &mut target, &Options::default()).map_err(|e| e.to_string())?);
-    }
-    Ok(report)
-}
-
 fn quality(diagnostics: &Diagnostics) -> Quality {
     if diagnostics.count(Severity::Error) > 0 {
         Quality::Partial
@@ -85,7 +71,7 @@ fn findings(diagnostics: &Diagnostics) -> Value {
 fn json_of(report: &Report) -> Value {
     let logs = report.logs.iter().map(|log| {
         json!({
-            "path": log.path, "session": log.session, "parent": log.parent, "format": palog_claude_code::FORMAT,
+            "path": log.path, "session": log.session, "parent": log.parent, "format": palog_claude_code::FORMAT.name,
             "records": log.records, "events": log.events,
         })
     });

@@ -137,6 +137,7 @@ fn control(state: &State) -> Control {
     (actions, approvals, pending, json!(state.turns), recover(state, &Context::new()).verdict)
 }
 
+/// R-STA-006, R-REC-026
 #[test]
 fn step_by_step_is_the_same_as_at_once_and_so_is_a_second_time() {
     for seed in 0..LOGS {

@@ -1,4 +1,4 @@
-//! Splits a line of a transcript into records, also where it is damaged (spec 01, "Source records").
+//! Splits a line into records, also where it is damaged (spec 01, R-BYT-016, R-BYT-017).
 //!
 //! The order of recovery: take zero bytes off, take the line as one record, take records back to back, find a whole record
 //! behind a fragment. No byte is dropped: what is no record is a fragment or a run of zero bytes, with its place.
@@ -12,17 +12,33 @@ const CANDIDATES: usize = 4096;
 
 /// A piece of a damaged line, by its place within the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub enum Piece {
     /// A whole record.
-    Record { at: usize, len: usize },
+    Record {
+        /// Offset in bytes.
+        at: usize,
+        /// Length in bytes.
+        len: usize,
+    },
     /// Bytes that belong to no whole record.
-    Fragment { at: usize, len: usize },
+    Fragment {
+        /// Offset in bytes.
+        at: usize,
+        /// Length in bytes.
+        len: usize,
+    },
     /// Zero bytes.
-    Hole { at: usize, len: usize },
+    Hole {
+        /// Offset in bytes.
+        at: usize,
+        /// Length in bytes.
+        len: usize,
+    },
 }
 
 /// The text of a record and the places of bytes in it that are no UTF-8. In the text each of these runs is U+FFFD.
-pub(crate) fn text(bytes: &[u8]) -> (Cow<'_, str>, Vec<(usize, usize)>) {
+#[must_use]
+pub fn text(bytes: &[u8]) -> (Cow<'_, str>, Vec<(usize, usize)>) {
     if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
         return (Cow::Borrowed(text), Vec::new());
     }
@@ -30,7 +46,8 @@ pub(crate) fn text(bytes: &[u8]) -> (Cow<'_, str>, Vec<(usize, usize)>) {
 }
 
 /// Runs of bytes that are no UTF-8, as offset and length.
-pub(crate) fn invalid_runs(bytes: &[u8]) -> Vec<(usize, usize)> {
+#[must_use]
+pub fn invalid_runs(bytes: &[u8]) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;
     while let Err(error) = std::str::from_utf8(&bytes[at..]) {
@@ -47,7 +64,8 @@ pub(crate) fn invalid_runs(bytes: &[u8]) -> Vec<(usize, usize)> {
 
 /// Splits a line that is not one record. `is_record` says whether the text of an object can be a record of this format: a
 /// content block, which is a whole object as well, must not pass for one.
-pub(crate) fn recover(line: &[u8], is_record: impl Fn(&str) -> bool) -> Vec<Piece> {
+#[must_use]
+pub fn recover(line: &[u8], is_record: impl Fn(&str) -> bool) -> Vec<Piece> {
     // Boundaries are looked for in text of the same length, where each byte that is no UTF-8 is a question mark.
     let same_length: Cow<'_, str> = match std::str::from_utf8(line) {
         Ok(text) => Cow::Borrowed(text),

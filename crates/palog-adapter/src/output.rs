@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use palog::blob::{BlobStore, sibling};
 use palog::writer::Bulk;
 
-use crate::report::ImportError;
+use crate::report::{ImportError, Report};
 
 /// What a target is told of the log that it should make room for.
 #[derive(Clone, Debug)]
@@ -61,6 +61,26 @@ pub trait Target {
 
     /// Removes all logs that were opened since the last commit.
     fn abort(&mut self);
+}
+
+/// Imports one session: all its logs become visible, or none does.
+///
+/// # Errors
+/// Those of `import`, and when the logs cannot be made visible.
+pub fn all_or_none(
+    target: &mut dyn Target,
+    import: impl FnOnce(&mut dyn Target) -> Result<Report, ImportError>,
+) -> Result<Report, ImportError> {
+    let imported = import(target).and_then(|mut report| {
+        for (log, path) in report.logs.iter_mut().zip(target.commit()?) {
+            log.path = path;
+        }
+        Ok(report)
+    });
+    if imported.is_err() {
+        target.abort();
+    }
+    imported
 }
 
 /// A log that is being written under a temporary name.

@@ -86,6 +86,8 @@ pub enum ImportError {
     NothingRecognised {
         /// Which input.
         input: String,
+        /// Whose sessions were looked for.
+        product: &'static str,
         /// How many physical lines were looked at.
         lines: u64,
     },
@@ -97,9 +99,11 @@ impl std::fmt::Display for ImportError {
             ImportError::Read { path, error } => write!(f, "cannot read {}: {error}", path.display()),
             ImportError::Write(error) => write!(f, "{error}"),
             ImportError::Exists { path } => write!(f, "{} exists already, and logs are never overwritten", path.display()),
-            ImportError::NothingRecognised { input, lines } => {
-                write!(f, "{input}: none of its {lines} lines is a record of a Claude Code session")
-            }
+            ImportError::NothingRecognised { input, product, lines } => match lines {
+                0 => write!(f, "{input}: it is empty, and no session of {product}"),
+                1 => write!(f, "{input}: its only line is no record of a {product} session"),
+                _ => write!(f, "{input}: none of its {lines} lines is a record of a {product} session"),
+            },
         }
     }
 }

@@ -1,0 +1,191 @@
+//! Whatever is cut off: nothing panics, every log reduces, and nothing that may have run is taken for done or not begun.
+
+#[path = "support/import.rs"]
+mod import;
+#[path = "support/layout.rs"]
+mod layout;
+#[path = "support/memory.rs"]
+mod memory;
+#[path = "support/reader.rs"]
+mod reader;
+#[path = "support/valid.rs"]
+mod valid;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use palog::recover::{Context, Verdict, recover};
+use palog::reduce::reduce;
+use palog_conformance::{Case, Expectation, Log};
+
+/// Files below this size are cut at every byte.
+const SMALL: usize = 4096;
+/// At how many places larger files are cut.
+const SAMPLED: usize = 400;
+/// At how many bytes a log is cut, and a file beside a transcript.
+const SAMPLED_FEW: usize = 40;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    match Case::all(&import::fixtures()) {
+        Ok(cases) => {
+            let sources: BTreeSet<PathBuf> = cases.iter().map(|case| case.source.clone()).collect();
+            // Many snapshots hold the same transcript.
+            let transcripts: BTreeMap<Vec<u8>, PathBuf> =
+                sources.iter().flat_map(|source| layout::transcripts(source)).filter_map(|path| Some((fs::read(&path).ok()?, path))).collect();
+            for (bytes, path) in transcripts {
+                let copy = bytes.clone();
+                add(&mut trials, "transcript", &path, move |path| cut_transcript(path, &copy));
+                add(&mut trials, "log", &path, move |path| cut_log(path, &bytes));
+            }
+            for source in sources.iter().filter(|source| source.is_dir() && !layout::beside(source).is_empty()) {
+                add(&mut trials, "beside", source, cut_beside);
+            }
+            trials.push(Trial::test("the small reader finds what the truths know", move || knows(&cases).map_err(Failed::from)));
+        }
+        Err(why) => trials.push(Trial::test("every case can be loaded", move || Err(Failed::from(why)))),
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn add(trials: &mut Vec<Trial>, what: &str, path: &Path, test: impl FnOnce(&Path) -> Result<(), String> + Send + 'static) {
+    let name = path.strip_prefix(import::fixtures()).unwrap_or(path).display().to_string();
+    let path = path.to_path_buf();
+    trials.push(Trial::test(format!("{what}: {name}"), move || test(&path).map_err(Failed::from)));
+}
+
+/// Where to cut: everywhere, or at places that are the same in every run.
+fn places(len: usize, sampled: usize) -> BTreeSet<usize> {
+    if len < SMALL && sampled == SAMPLED {
+        return (0..=len).collect();
+    }
+    let mut seed = len as u64 ^ 0x9e37_79b9_7f4a_7c15;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(seed >> 33).unwrap_or(0) % (len + 1)
+    };
+    (0..sampled).map(|_| next()).chain([0, len]).collect()
+}
+
+/// What a log says, as a whole; `None` where it is no valid log.
+fn verdict(log: &[u8]) -> Result<Verdict, String> {
+    let (state, _) = reduce(log).map_err(|e| e.to_string())?;
+    Ok(recover(&state, &Context::new()).verdict)
+}
+
+/// Nothing goes on while a call may have run.
+fn is_safe(verdict: Verdict, may_have_run: &BTreeSet<String>) -> Result<(), String> {
+    let goes_on = matches!(verdict, Verdict::Ready | Verdict::Idle | Verdict::Closed);
+    if goes_on && !may_have_run.is_empty() { Err(format!("{verdict:?}, and {may_have_run:?} may have run")) } else { Ok(()) }
+}
+
+/// Runs `check` for every place, and names the place where it fails or panics.
+fn at_each(places: impl IntoIterator<Item = usize>, check: impl Fn(usize) -> Result<(), String>) -> Result<(), String> {
+    for at in places {
+        match catch_unwind(AssertUnwindSafe(|| check(at))) {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => return Err(format!("cut at {at}: {why}")),
+            Err(_) => return Err(format!("cut at {at}: it panics")),
+        }
+    }
+    Ok(())
+}
+
+fn scratch() -> Result<tempfile::TempDir, String> {
+    tempfile::tempdir().map_err(|e| e.to_string())
+}
+
+/// A transcript that is cut at any byte.
+fn cut_transcript(transcript: &Path, whole: &[u8]) -> Result<(), String> {
+    let folder = scratch()?;
+    let path = folder.path().join(layout::name_of(transcript, whole));
+    at_each(places(whole.len(), SAMPLED), |at| {
+        fs::write(&path, &whole[..at]).map_err(|e| e.to_string())?;
+        let may_have_run = reader::may_have_run(&whole[..at]);
+        match memory::in_memory(&path)? {
+            Some(log) => {
+                valid::check(&log, None)?;
+                is_safe(verdict(&log)?, &may_have_run)
+            }
+            None if may_have_run.is_empty() => Ok(()),
+            None => Err(format!("no log, and {may_have_run:?} may have run")),
+        }
+    })
+}
+
+/// A log that is cut behind any event, and at bytes between.
+fn cut_log(transcript: &Path, whole: &[u8]) -> Result<(), String> {
+    let folder = scratch()?;
+    let path = folder.path().join(layout::name_of(transcript, whole));
+    fs::write(&path, whole).map_err(|e| e.to_string())?;
+    let log = Log::parse(memory::in_memory(&path)?.ok_or("no log")?)?;
+    let ends: Vec<usize> = log.bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
+    // How far the events up to each have read the transcript.
+    let mut read = vec![0; log.events.len()];
+    for record in log.records() {
+        let first = record.events.first().copied().unwrap_or(0);
+        let end = usize::try_from(record.end()).unwrap_or(0);
+        read[first..].iter_mut().for_each(|until: &mut usize| *until = end.max(*until));
+    }
+    at_each(0..=ends.len(), |events| {
+        let cut = events.checked_sub(1).map_or(0, |last| ends[last]);
+        let until = events.checked_sub(1).map_or(0, |last| read[last]);
+        is_safe(verdict(&log.bytes[..cut])?, &reader::may_have_run(&whole[..until]))
+    })?;
+    at_each(places(log.bytes.len(), SAMPLED_FEW), |at| {
+        let whole_lines = ends.iter().copied().take_while(|end| *end <= at).last().unwrap_or(0);
+        let state = |bytes: &[u8]| reduce(bytes).map(|(state, _)| state).map_err(|e| e.to_string());
+        if state(&log.bytes[..at])? == state(&log.bytes[..whole_lines])? { Ok(()) } else { Err("a torn line changes the state".into()) }
+    })
+}
+
+/// A file beside the transcript that is cut at any byte.
+fn cut_beside(source: &Path) -> Result<(), String> {
+    let folder = scratch()?;
+    let copy = folder.path().join("copy");
+    for file in layout::files(source) {
+        let to = copy.join(file.strip_prefix(source).unwrap_or(&file));
+        fs::create_dir_all(to.parent().unwrap_or(&copy)).map_err(|e| e.to_string())?;
+        fs::copy(&file, to).map_err(|e| e.to_string())?;
+    }
+    let transcript = layout::transcripts(source).into_iter().next().ok_or("no transcript")?;
+    let may_have_run = reader::may_have_run(&fs::read(transcript).map_err(|e| e.to_string())?);
+    for file in layout::beside(source) {
+        let path = copy.join(file.strip_prefix(source).unwrap_or(&file));
+        let whole = fs::read(&path).map_err(|e| e.to_string())?;
+        at_each(places(whole.len(), SAMPLED_FEW), |at| {
+            fs::write(&path, &whole[..at]).map_err(|e| e.to_string())?;
+            let log = memory::in_memory(&copy)?.ok_or("no log")?;
+            valid::check(&log, None)?;
+            is_safe(verdict(&log)?, &may_have_run)
+        })
+        .map_err(|why| format!("{}: {why}", file.display()))?;
+        fs::write(&path, &whole).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// The small reader agrees with the truths on what holds a session, so that the tests above look for the right calls.
+fn knows(cases: &[Case]) -> Result<(), String> {
+    let mut sessions = 0;
+    let mut holding = 0;
+    for case in cases {
+        let Expectation::Truth(truth) = &case.expectation else { continue };
+        for session in &truth.sessions {
+            let bytes = fs::read(case.base.join(&session.file)).map_err(|e| format!("{}: {e}", session.file))?;
+            let found = reader::may_have_run(&bytes);
+            let expected: BTreeSet<String> = session.calls.iter().filter(|call| call.blocking).map(|call| call.call.clone()).collect();
+            if found != expected {
+                return Err(format!("{}: {found:?}, and the truth says {expected:?}", case.id));
+            }
+            sessions += 1;
+            holding += usize::from(!found.is_empty());
+        }
+    }
+    if sessions < 70 || holding < 30 { Err(format!("{holding} of {sessions} sessions are held")) } else { Ok(()) }
+}

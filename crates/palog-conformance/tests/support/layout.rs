@@ -1,0 +1,111 @@
+//! What belongs to which session, found anew from the vendor's layout and without the importer's help.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use palog_conformance::json;
+
+/// Files that have to lie in the kept sources of a session or subagent, with their bytes.
+pub(crate) type Owned = BTreeMap<String, Vec<(PathBuf, Vec<u8>)>>;
+
+/// All files below a folder, by path.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+        let path = entry.path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+/// The files of each session and subagent in `source`: a transcript, a project's folder or a configuration folder.
+pub(crate) fn owned(source: &Path) -> Owned {
+    let mut owned = Owned::new();
+    let mut own = |id: &str, path: &Path, bytes: Vec<u8>| owned.entry(id.to_owned()).or_default().push((path.into(), bytes));
+    if source.is_file() {
+        let bytes = read(source);
+        own(&session_of(&bytes), source, bytes);
+        return owned;
+    }
+    let projects = source.join("projects");
+    let transcripts: Vec<PathBuf> = if projects.is_dir() {
+        let within = |path: &PathBuf| path.strip_prefix(&projects).is_ok_and(|p| p.components().count() == 2);
+        files(&projects).into_iter().filter(within).collect()
+    } else {
+        files(source).into_iter().filter(|path| path.parent() == Some(source)).collect()
+    };
+    for path in transcripts.iter().filter(|path| path.extension().is_some_and(|e| e == "jsonl")) {
+        let session = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        own(&session, path, read(path));
+        for beside in files(&path.with_extension("")) {
+            let name = beside.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let agent = name.strip_prefix("agent-").map(|n| n.trim_end_matches(".jsonl").trim_end_matches(".meta.json"));
+            own(agent.unwrap_or(&session), &beside, read(&beside));
+            // What says which call made the agent is told by both logs.
+            if agent.is_some() && name.ends_with(".meta.json") {
+                own(&session, &beside, read(&beside));
+            }
+        }
+        for folder in ["tasks", "file-history"] {
+            files(&source.join(folder).join(&session)).iter().for_each(|file| own(&session, file, read(file)));
+        }
+        for status in files(&source.join("sessions")) {
+            if session_of(&read(&status)) == session {
+                own(&session, &status, read(&status));
+            }
+        }
+        let history = source.join("history.jsonl");
+        if history.is_file() {
+            let bytes = read(&history);
+            let lines: Vec<u8> = bytes.split_inclusive(|b| *b == b'\n').filter(|line| session_of(line) == session).flatten().copied().collect();
+            if !lines.is_empty() {
+                own(&session, &history, lines);
+            }
+        }
+    }
+    owned
+}
+
+/// The transcripts among the files: of sessions and of subagents.
+pub(crate) fn transcripts(source: &Path) -> Vec<PathBuf> {
+    let all = owned(source).into_values().flatten().map(|(path, _)| path);
+    let is_transcript = |path: &PathBuf| path.extension().is_some_and(|e| e == "jsonl") && path.file_name().is_some_and(|n| n != "history.jsonl");
+    all.filter(is_transcript).collect()
+}
+
+/// The files that belong to sessions and are no transcripts.
+pub(crate) fn beside(source: &Path) -> Vec<PathBuf> {
+    let transcripts = transcripts(source);
+    let all: BTreeSet<PathBuf> = owned(source).into_values().flatten().map(|(path, _)| path).collect();
+    all.into_iter().filter(|path| !transcripts.contains(path)).collect()
+}
+
+/// The name that the client gives to a transcript: that of its session, or of its subagent.
+pub(crate) fn name_of(transcript: &Path, bytes: &[u8]) -> String {
+    let name = transcript.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("agent-") { name.into_owned() } else { format!("{}.jsonl", session_of(bytes)) }
+}
+
+/// The session, or of a subagent's transcript the agent, that the first record which tells it names.
+fn session_of(bytes: &[u8]) -> String {
+    let records = bytes.split(|b| *b == b'\n').filter_map(|line| json::value(&String::from_utf8_lossy(line)).ok());
+    let mut session = String::new();
+    for record in records {
+        if let Some(agent) = json::text(&record, "/agentId").filter(|_| record["isSidechain"] == true) {
+            return agent.into();
+        }
+        if session.is_empty() {
+            session = json::text(&record, "/sessionId").unwrap_or_default().into();
+        }
+        if !record["uuid"].is_null() && !session.is_empty() {
+            break;
+        }
+    }
+    session
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
