@@ -211,6 +211,7 @@ fn a_group_is_accepted_as_a_whole_or_not_at_all() {
     assert_eq!(scene.events().len(), 8);
 }
 
+// R-BYT-004.
 #[test]
 fn what_is_buffered_comes_with_a_flush_a_sync_the_end_or_when_it_is_much() {
     let scene = Scene::new();
@@ -232,6 +233,7 @@ fn what_is_buffered_comes_with_a_flush_a_sync_the_end_or_when_it_is_much() {
     assert_eq!(scene.events().len(), 10);
 }
 
+// R-BYT-010 and R-BYT-012.
 #[test]
 fn long_values_move_to_blobs_and_a_missing_blob_is_refused() {
     let scene = Scene::new();
@@ -266,6 +268,7 @@ fn a_line_over_the_limit_is_refused() {
     assert_eq!(scene.events().len(), 2);
 }
 
+// R-BYT-005 and R-BYT-006.
 #[test]
 fn a_torn_tail_is_kept_and_named_wherever_it_was_cut() {
     let scene = Scene::with(3);
@@ -470,6 +473,7 @@ fn whoever_ignores_the_lock_is_noticed() {
     }
 }
 
+// R-BYT-020.
 #[test]
 fn a_cursor_goes_on_and_tells_a_log_that_diverged() {
     use crate::reader::ResumeError;
