@@ -7,7 +7,7 @@ use crate::blob::BlobState;
 use crate::diagnostic::Code;
 use crate::envelope::{ActorKind, Draft};
 use crate::events::{Data, LogClosed, LogEnd, LogOpened, MessageAdded, NoteAdded, Part, Role, TurnStarted};
-use crate::json::{BlobRef, Value};
+use crate::json::{BlobRef, Raw, Value};
 use crate::reader::{Item, Reader};
 
 struct Scene {
@@ -114,6 +114,11 @@ fn a_log_is_created_once_and_has_its_opening_from_the_start() {
     let scene = Scene::new();
     let wrong = LogFile::create(&scene.path, "log", &mut event(0)).expect_err("no opening");
     assert_eq!(wrong.code(), Some(Code::NotOpened));
+    let mut newer = opening();
+    let Data::LogOpened(opened) = &mut newer.data else { panic!("an opening") };
+    opened.spec = "1.99".into();
+    let newer = LogFile::create(&scene.path, "log", &mut newer).expect_err("not ours to write");
+    assert_eq!(newer.code(), Some(Code::NewerMinor));
     let log = scene.create();
     assert_eq!((log.head().seq, log.next_seq(), log.log()), (0, 1, "log"));
     assert_eq!(scene.events(), [(0, "opened".into(), "log.opened".into())]);
@@ -208,6 +213,8 @@ fn a_group_is_accepted_as_a_whole_or_not_at_all() {
     log.append_group(&mut [event(4), closing(), note(1)], ANY, Durability::Sync).expect("append");
     log.append(&mut note(2), ANY, Durability::Sync).expect("notes may follow");
     log.append(&mut event(6), ANY, Durability::Sync).expect_err("nothing else may");
+    let other = Data::Other("x.org.example/kind".into(), Raw::of(&0));
+    log.append(&mut Draft::new("other", ActorKind::Harness, other), ANY, Durability::Sync).expect_err("nothing else may");
     assert_eq!(scene.events().len(), 8);
 }
 
