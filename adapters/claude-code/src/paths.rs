@@ -125,6 +125,8 @@ pub fn discover(path: &Path) -> io::Result<Discovery> {
     }
     if projects == [path] {
         found.beside.extend(configuration_of(path).into_iter().flat_map(|root| outside(&root)));
+    } else if root.is_none() && path.file_name().is_some_and(|n| n == "projects") {
+        found.beside.extend(path.parent().into_iter().flat_map(outside));
     }
     Ok(found)
 }

@@ -18,7 +18,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 }
 
 /// Ids of the rules that a finding of `code` can be about (spec 07, "Diagnostics"). What only importers find is about sources,
-/// which no rule binds.
+/// and what only a writer is told is about its place in the world: no rule of the table binds these.
 #[must_use]
 pub const fn of(code: Code) -> &'static [&'static str] {
     match code {
@@ -27,7 +27,9 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         Code::BadJson => &["R-BYT-003"],
         Code::TornTail => &["R-BYT-005"],
         Code::LineTooLong => &["R-BYT-011"],
-        Code::MissingBlob | Code::BlobMismatch => &["R-BYT-012"],
+        Code::MissingBlob => &["R-BYT-012"],
+        Code::BlobMismatch => &["R-BYT-012", "R-BYT-013"],
+        Code::Diverged => &["R-BYT-020"],
         Code::UnsupportedVersion => &["R-ENV-001"],
         Code::BadEnvelope => &["R-ENV-002", "R-ENV-007"],
         Code::NotOpened => &["R-ENV-003"],
@@ -42,7 +44,7 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         Code::BadPayload => &["R-ENV-013", "R-BYT-012"],
         Code::BadType => &["R-ENV-014"],
         Code::NewerMinor => &["R-ENV-015"],
-        Code::AfterClose => &["R-ENV-016"],
+        Code::AfterClose | Code::Closed => &["R-ENV-016"],
         Code::ProposedTwice => &["R-ACT-002"],
         Code::EndsDisagree => &["R-ACT-003"],
         Code::EndedTwice => &["R-ACT-005"],
@@ -72,7 +74,11 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::NothingRecognised
         | Code::LeftBeside
         | Code::Unreadable
-        | Code::DuplicateBlob => &[],
+        | Code::DuplicateBlob
+        | Code::Locked
+        | Code::HeadMoved
+        | Code::StaleEpoch
+        | Code::ForeignWrite => &[],
     }
 }
 
@@ -86,12 +92,15 @@ pub const RULES: &[Rule] = &[
     rule("R-BYT-001", "A log is UTF-8."),
     rule("R-BYT-002", "A log has no byte order mark, and its lines end in a line feed alone."),
     rule("R-BYT-003", "Every line holds exactly one JSON object."),
+    rule("R-BYT-004", "An event is in the log when its line feed is."),
     rule("R-BYT-005", "Bytes after the last line feed are not a part of the log; they are reported and never parsed."),
+    rule("R-BYT-006", "A writer that takes a log over cuts it after its last line feed before it appends."),
     rule("R-BYT-011", "No line is longer than 16 MiB."),
     rule("R-BYT-012", "A blob that a log refers to lies beside it and has the size that the reference gives."),
     rule("R-BYT-013", "A blob has the bytes that its name says."),
     rule("R-BYT-014", "The media type of a reference to a blob says how the value is had back."),
     rule("R-BYT-018", "A value that is carried does not change."),
+    rule("R-BYT-020", "Reading after a cursor gives every later line once, in order."),
     // envelope
     rule("R-ENV-001", "The first member of every line is the major version, and a reader refuses a major that it does not know."),
     rule("R-ENV-002", "Every event has the members of the envelope, each in its form."),
@@ -198,6 +207,9 @@ mod tests {
         include_str!("blob.rs"),
         include_str!("envelope.rs"),
         include_str!("json.rs"),
+        include_str!("follow.rs"),
+        include_str!("live/log_file.rs"),
+        include_str!("live/tail.rs"),
         include_str!("project/anthropic.rs"),
         include_str!("project/content.rs"),
         include_str!("project/context.rs"),
@@ -212,6 +224,7 @@ mod tests {
     const PROOFS: &[&str] = &[
         include_str!("envelope.rs"),
         include_str!("json.rs"),
+        include_str!("live/tests.rs"),
         include_str!("project/anthropic.rs"),
         include_str!("project/content.rs"),
         include_str!("reduce/tests/actions.rs"),
