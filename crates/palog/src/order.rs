@@ -98,19 +98,26 @@ fn print_of(event: &Event<'_>) -> u64 {
 /// 64 bits that differ where two lines differ by accident. It only tells a repeated line from another one in its place,
 /// and neither of the two has any effect.
 fn fingerprint(seed: u64, bytes: &[u8]) -> u64 {
-    const ODD: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93];
+    const ODD: [u64; 4] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB];
     let fold = |a: u64, b: u64| {
         let product = u128::from(a) * u128::from(b);
         (product >> 64) as u64 ^ product as u64
     };
+    // Four lanes, so that one multiplication need not wait for another.
+    let mut lanes = ODD.map(|odd| odd ^ seed ^ bytes.len() as u64);
+    let mut take = |words: &[[u8; 8]]| {
+        for ((lane, word), odd) in lanes.iter_mut().zip(words).zip(ODD) {
+            *lane = fold(*lane ^ u64::from_le_bytes(*word), odd).wrapping_add(odd);
+        }
+    };
     let (words, rest) = bytes.as_chunks::<8>();
-    let mut print = seed ^ bytes.len() as u64;
-    for word in words {
-        print = fold(print ^ u64::from_le_bytes(*word), ODD[0]).wrapping_add(ODD[1]);
-    }
+    let (blocks, few) = words.as_chunks::<4>();
+    blocks.iter().for_each(|block| take(block));
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    fold(print ^ u64::from_le_bytes(last), ODD[1])
+    take(few);
+    take(&[last]);
+    lanes.into_iter().fold(0, |print, lane| fold(print ^ lane, ODD[0]).wrapping_add(lane))
 }
 
 #[cfg(test)]

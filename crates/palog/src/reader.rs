@@ -138,7 +138,7 @@ impl<R: Read> Lines<R> {
         }
         if self.buffer.len() - self.end < CHUNK / 2 {
             let more = CHUNK.max(self.buffer.len() / 2);
-            // The system hands out zeroed memory; to write the zeros here would take longer than to read a small log.
+            // A new buffer comes zeroed from the system; growing the old one would write every byte of it.
             let mut larger = vec![0; self.end + more];
             larger[..self.end].copy_from_slice(&self.buffer[..self.end]);
             self.buffer = larger;

@@ -153,7 +153,7 @@ wire! {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Context<'c> {
-    /// The time; without one, nothing expires and every look-up is due.
+    /// The time; without one, nothing expires and no look-up is due.
     pub now: Option<Time<'c>>,
     /// What look-ups have just seen. `owner_alive` here is a live holder; in the log it is only a file that says so.
     pub observations: &'c [Observation],
@@ -289,6 +289,7 @@ impl Owed {
 struct Judge<'s, 'c> {
     state: &'s State,
     context: &'s Context<'c>,
+    actions: HashMap<&'s str, &'s Action>,
     /// Unknown and running actions by name and arguments.
     unresolved: HashMap<(&'s str, &'s str), &'s Action>,
     compensated: HashSet<&'s str>,
@@ -321,6 +322,7 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
         Judge {
             state,
             context,
+            actions: state.actions.iter().map(|a| (a.action.as_str(), a)).collect(),
             unresolved,
             compensated: state.actions.iter().filter_map(|a| a.compensates.as_deref()).collect(),
             undelivered: state.pending.iter().filter_map(|p| p.action.as_deref()).collect(),
@@ -446,7 +448,7 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
         if approval.status != ApprovalStatus::Open {
             return;
         }
-        let action = approval.action.as_deref().and_then(|id| self.state.actions.iter().find(|a| a.action == id));
+        let action = approval.action.as_deref().and_then(|id| self.actions.get(id).copied());
         let about = action.map_or_else(|| format!("the {} {}", approval.kind, approval.approval), title);
         let reason = format!("A person was asked about {about} and has not answered.");
         let mut owed = Owed::new(SubjectKind::Approval, &approval.approval, Decision::Answer, "R-REC-014", reason);
@@ -468,7 +470,7 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
 
     fn pending(&mut self) {
         for pending in &self.state.pending {
-            let action = pending.action.as_deref().and_then(|id| self.state.actions.iter().find(|a| a.action == id));
+            let action = pending.action.as_deref().and_then(|id| self.actions.get(id).copied());
             let (kind, id, decision, rule, reason) = match (pending.kind, action, &pending.input) {
                 (PendingKind::Prompt, _, _) => {
                     let reason = "A prompt has no answer.".to_owned();

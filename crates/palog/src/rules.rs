@@ -87,6 +87,8 @@ pub const RULES: &[Rule] = &[
     rule("R-STA-003", "An observation changes no state."),
     rule("R-STA-004", "A summary note is the title only if the event that it is about is in the log; a title that was set stands before it."),
     rule("R-STA-005", "A later source of the same name replaces the earlier one, from there on."),
+    rule("R-STA-006", "The state is a function of the log alone."),
+    rule("R-STA-007", "Every log has a state."),
     // recovery
     rule("R-REC-001", "A log that is corrupt or holds an unknown critical event is indeterminate, and nothing is done on its strength."),
     rule("R-REC-002", "A log that was transferred, or is complete with nothing blocking, is closed."),
@@ -113,6 +115,8 @@ pub const RULES: &[Rule] = &[
     rule("R-REC-023", "Queued input is delivered to the model."),
     rule("R-REC-024", "An observation of a prompt on the screen is evidence for the one unresolved call while nothing newer is known, and never makes it awaiting."),
     rule("R-REC-025", "Where no source records proposals, a ready session may hide calls that were never written down."),
+    rule("R-REC-026", "Nothing enters recovery but the state, the time and what look-ups have seen just now."),
+    rule("R-REC-027", "While an obligation blocks, nothing is run, continued or delivered."),
 ];
 
 #[cfg(test)]
@@ -121,10 +125,14 @@ mod tests {
 
     /// What carries the rules out, up to its tests, and what proves them.
     const CODE: &[&str] = &[
+        include_str!("order.rs"),
         include_str!("reader.rs"),
         include_str!("reduce/mod.rs"),
         include_str!("reduce/actions.rs"),
+        include_str!("reduce/attempt.rs"),
+        include_str!("reduce/inputs.rs"),
         include_str!("reduce/path.rs"),
+        include_str!("reduce/sources.rs"),
         include_str!("reduce/turns.rs"),
         include_str!("recover.rs"),
         include_str!("validate.rs"),

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::attempt::{Attempt, End, Fate, Reconciliation};
 use super::path::Key;
+use super::sources::Sources;
 use super::{Finding, Origin};
 use crate::diagnostic::{Code, Severity};
 use crate::events::{
@@ -11,88 +13,6 @@ use crate::events::{
 };
 use crate::json::Str;
 use crate::state::{Action, ActionState, Approval, ApprovalStatus, Count, Doubt, EventRef, State, Told};
-
-/// What can be said of one attempt by its own events.
-#[derive(Debug, Default)]
-struct Attempt {
-    number: u64,
-    started: bool,
-    ends: Vec<End>,
-    first_end: Option<EventRef>,
-    reconciled: Option<Reconciliation>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct End {
-    outcome: Outcome,
-    applied: Applied,
-    seq: u64,
-    source: Option<Key>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Reconciliation {
-    outcome: Reconciled,
-    human: bool,
-    seq: u64,
-}
-
-/// What became of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Open,
-    Ended(Outcome, Applied),
-    NotApplied,
-    Doubtful(Doubt),
-}
-
-impl Attempt {
-    /// What its ends and its reconciliation make of it (R-ACT-003, R-ACT-004, R-ACT-005, R-ACT-017, R-ACT-019).
-    fn fate(&self) -> Fate {
-        let applied = self.ends.first().map(|e| e.applied);
-        let agree = self.ends.iter().all(|e| Some(e.applied) == applied);
-        let graver = self.ends.iter().map(|e| e.outcome).max_by_key(|outcome| match outcome {
-            Outcome::Succeeded => 0,
-            Outcome::Cancelled => 1,
-            Outcome::Failed => 2,
-        });
-        let ended = match (graver, applied) {
-            (Some(_), _) if !agree => Fate::Doubtful(Doubt::EndsDisagree),
-            (Some(_), Some(Applied::Unknown)) => Fate::Doubtful(Doubt::EndUnknown),
-            (Some(outcome), Some(applied)) => Fate::Ended(outcome, applied),
-            (None, _) | (_, None) => Fate::Open,
-        };
-        let Some(reconciliation) = self.reconciled else { return ended };
-        let (found, fate) = match reconciliation.outcome {
-            Reconciled::Applied => (Applied::Yes, Fate::Ended(Outcome::Succeeded, Applied::Yes)),
-            Reconciled::Partial => (Applied::Partial, Fate::Ended(Outcome::Failed, Applied::Partial)),
-            Reconciled::NotApplied => (Applied::No, Fate::NotApplied),
-            Reconciled::InProgress => return ended.or_doubt(Doubt::InProgress),
-            Reconciled::Unknown if reconciliation.human => return ended.or_doubt(Doubt::Accepted),
-            Reconciled::Unknown => return ended.or_doubt(Doubt::Unsettled),
-        };
-        let contradicts = |e: &End| e.applied != found && (e.seq > reconciliation.seq || matches!(ended, Fate::Ended(..)));
-        match ended {
-            _ if self.ends.iter().any(contradicts) => Fate::Doubtful(Doubt::EndsDisagree),
-            Fate::Ended(..) => ended,
-            Fate::Open | Fate::NotApplied | Fate::Doubtful(_) => fate,
-        }
-    }
-
-    /// Whether it began to act, so that requests for it have been settled (R-ACT-016).
-    fn began(&self) -> bool {
-        self.started || self.ends.iter().any(|e| e.applied != Applied::No)
-    }
-}
-
-impl Fate {
-    fn or_doubt(self, doubt: Doubt) -> Self {
-        match self {
-            Fate::Ended(..) => self,
-            Fate::Open | Fate::NotApplied | Fate::Doubtful(_) => Fate::Doubtful(doubt),
-        }
-    }
-}
 
 /// What is known of an action beside what its state holds.
 #[derive(Debug)]
@@ -501,19 +421,19 @@ impl Actions {
     }
 
     /// Asks anew what is recorded, after a source was replaced (R-STA-005).
-    pub(super) fn redeclare(&mut self, state: &mut State, recorded: impl Fn(Recorded, Option<&str>, u64) -> bool) {
+    pub(super) fn redeclare(&mut self, state: &mut State, sources: &Sources) {
         for at in self.open.iter().chain(&self.dirty).copied().collect::<BTreeSet<_>>() {
             let facts = &self.facts[at];
             let Some(action) = facts.slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
             let since = action.proposed.as_ref().map_or(action.seq, |p| p.seq);
-            action.starts_recorded &= recorded(Recorded::ActionStarted, None, since.0);
+            action.starts_recorded &= sources.record(Recorded::ActionStarted, None, since.0);
             self.dirty.insert(at);
         }
         for (at, request) in self.requests.iter_mut().enumerate().filter(|(_, r)| r.made && r.ended.is_none()) {
             let approval = &state.approvals[at];
             let asks_itself = approval.kind == ApprovalKind::Question && approval.action.as_deref() == Some(&*approval.approval);
             let since = approval.requested.as_ref().map_or(0, |r| r.seq.0);
-            request.ends_recorded &= asks_itself || recorded(Recorded::ApprovalEnded, request.source.as_deref(), since);
+            request.ends_recorded &= asks_itself || sources.record(Recorded::ApprovalEnded, request.source.as_deref(), since);
             self.dirty_requests.insert(at);
         }
     }

@@ -7,7 +7,10 @@
 //! 80 for each response; texts are not kept.
 
 mod actions;
+mod attempt;
+mod inputs;
 mod path;
+mod sources;
 #[cfg(test)]
 pub(crate) mod tests;
 mod turns;
@@ -16,22 +19,23 @@ use std::collections::HashMap;
 use std::io::{self, Read};
 
 use actions::{Actions, Mention};
+use inputs::Inputs;
 pub(crate) use path::{Key, KeyHasher, KeyMap};
 use path::{Node, Path, Placement};
+use sources::Sources;
 use turns::{At, Conversation};
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use crate::envelope::{ActorKind, CopyHow, Event, MAJOR, Time};
 use crate::events::{
-    ConfigSet, Data, InputEnded, InputOutcome, InputQueued, Kind, LogOpened, MessageAdded, NoteAdded, ObservationRecorded, Part,
+    ConfigSet, Data, Kind, LogOpened, MessageAdded, NoteAdded, ObservationRecorded, Part,
     Recorded, Role, SourceOpened,
 };
 pub(crate) use crate::order::Finding;
 use crate::order::Order;
 use crate::reader::{Item, Line, Reader};
 use crate::state::{
-    ActionState, Agent, Child, Count, Doubt, EventRef, Input, InputStatus, Observation, Parent, Pending, PendingKind, Reason,
-    Source, State, Told,
+    ActionState, Agent, Child, Count, Doubt, EventRef, Observation, Parent, Pending, PendingKind, Reason, State, Told,
 };
 
 /// Reduces a whole stream (spec 04).
@@ -71,13 +75,6 @@ enum Copied {
     Inherited { context_only: bool },
 }
 
-#[derive(Debug)]
-struct InputFacts {
-    origin: Origin,
-    /// It counts as given by a person or the calling program.
-    typed: bool,
-}
-
 /// Reduces a log event by event (spec 04).
 #[derive(Debug)]
 pub struct Reducer {
@@ -87,16 +84,12 @@ pub struct Reducer {
     path: Path,
     actions: Actions,
     conversation: Conversation,
-    /// Beside the inputs of the state, one for one; those that were taken and that no message holds yet.
-    inputs: Vec<InputFacts>,
-    input_by_id: HashMap<Box<str>, usize>,
-    taken: Vec<usize>,
+    inputs: Inputs,
     /// Messages that count as prompts.
     prompts: u64,
     child_by_id: HashMap<Box<str>, usize>,
     observation_by_name: HashMap<(Box<str>, Box<str>), usize>,
-    /// Since when each source records what it records now.
-    since: HashMap<Box<str>, u64>,
+    sources: Sources,
     source_names: Vec<String>,
     title: Option<String>,
     /// Titles with the event that each is about.
@@ -124,13 +117,11 @@ impl Reducer {
             path: Path::default(),
             actions: Actions::default(),
             conversation: Conversation::new(),
-            inputs: Vec::new(),
-            input_by_id: HashMap::new(),
-            taken: Vec::new(),
+            inputs: Inputs::default(),
             prompts: 0,
             child_by_id: HashMap::new(),
             observation_by_name: HashMap::new(),
-            since: HashMap::new(),
+            sources: Sources::default(),
             source_names: Vec::new(),
             title: None,
             summaries: Vec::new(),
@@ -179,9 +170,6 @@ impl Reducer {
             Ok(data) => self.take(event, line, &data),
             Err(e) => self.error(Code::BadPayload, "R-ENV-013", format!("{}: {e}", event.kind), event, line),
         }
-        for finding in std::mem::take(&mut self.actions.findings) {
-            self.report(finding, event, line);
-        }
     }
 
     /// The state after the events so far.
@@ -212,11 +200,18 @@ impl Reducer {
         self.find(found, Some(event));
     }
 
+    /// Reports what is wrong with what an event says, where its source says it.
+    fn report_at(&mut self, finding: Finding, event: &Event<'_>, origin: Origin) {
+        let place = Place { record: Some(event.id.to_string()), ..self.place_of(origin) };
+        let found = Diagnostic::new(finding.code, finding.severity, place).rule(finding.rule).because(finding.why);
+        self.find(found, Some(event));
+    }
+
     /// Takes in an event that is in its place and well-formed.
     fn take(&mut self, event: &Event<'_>, line: Option<&Line<'_>>, data: &Data<'_>) {
         let copied = self.copied(event);
         let origin = self.origin(event, line);
-        let placement = self.place(event, line, data, copied, origin);
+        let placement = self.place(event, data, copied, origin);
         if !matches!(data, Data::ObservationRecorded(_) | Data::NoteAdded(_))
             && let Some(time) = event.time.as_ref().filter(|t| self.latest.as_ref().is_none_or(|latest| latest < *t))
         {
@@ -224,6 +219,9 @@ impl Reducer {
         }
         if !matches!(copied, Copied::Again { .. }) {
             self.dispatch(event, data, copied, origin, placement);
+        }
+        for finding in std::mem::take(&mut self.actions.findings) {
+            self.report_at(finding, event, origin);
         }
         if let Some(group) = placement.awaited_by {
             for action in self.conversation.adopt(&event.id, event.seq, group, placement.group) {
@@ -243,14 +241,7 @@ impl Reducer {
         }
     }
 
-    fn place(
-        &mut self,
-        event: &Event<'_>,
-        line: Option<&Line<'_>>,
-        data: &Data<'_>,
-        copied: Copied,
-        origin: Origin,
-    ) -> Placement {
+    fn place(&mut self, event: &Event<'_>, data: &Data<'_>, copied: Copied, origin: Origin) -> Placement {
         let node = match data {
             _ if copied == (Copied::Again { on_path: false }) => Node::Still,
             Data::MessageAdded(_) => Node::On,
@@ -283,7 +274,7 @@ impl Reducer {
         if placement.cycle {
             let why = format!("the parent {:?} comes after the event on the path", event.parent.as_deref().unwrap_or_default());
             let finding = Finding { code: Code::Cycle, severity: Severity::Warning, rule: "R-ENV-010", why };
-            self.report(finding, event, line);
+            self.report_at(finding, event, origin);
         }
         if let (Some((group, outer)), Some(parent)) = (placement.begins, event.parent.as_deref()) {
             self.conversation.begin(group, outer);
@@ -321,10 +312,13 @@ impl Reducer {
             Data::TurnStarted(data) => self.start_turn(data, at),
             Data::TurnEnded(data) => {
                 self.conversation.end(data, event.seq);
-                self.pass_taken();
+                self.inputs.pass(&mut self.state);
             }
-            Data::InputQueued(data) => self.queue(data, event, at, origin),
-            Data::InputEnded(data) => self.end_input(data, origin),
+            Data::InputQueued(data) => {
+                let typed = event.actor.kind == ActorKind::User && !inherited;
+                self.inputs.queue(&mut self.state, data, event, origin, typed, !at.context_only);
+            }
+            Data::InputEnded(data) => self.inputs.end(&mut self.state, data, origin),
             Data::MessageAdded(data) => self.message(data, event, at, origin),
             Data::ModelResponse(data) => self.conversation.model_response(data, at),
             Data::ActionProposed(data) => {
@@ -371,6 +365,7 @@ impl Reducer {
         self.state.agent = Some(Agent { name: text(&data.agent.name), version: data.agent.version.as_ref().map(text) });
         self.state.mapping = data.derived.as_ref().map(|d| text(&d.mapping));
         self.state.records = data.records.clone().unwrap_or_default();
+        self.sources.written(&self.state.records);
         self.state.parent = data.parent.as_ref().map(|parent| Parent {
             log: text(&parent.log),
             session: parent.session.as_ref().map(text),
@@ -382,24 +377,9 @@ impl Reducer {
     }
 
     fn open_source(&mut self, data: &SourceOpened<'_>, event: &Event<'_>) {
-        let goes_on = self.state.sources.get(&*data.source).is_some_and(|old| old.records.iter().all(|r| data.records.contains(r)));
-        if !goes_on {
-            self.since.insert((*data.source).into(), event.seq);
-        }
-        let source = Source {
-            vendor: data.vendor.to_string(),
-            version: data.version.as_ref().map(ToString::to_string),
-            locator: data.locator.to_string(),
-            records: data.records.clone(),
-            kept: data.kept,
-            opened: EventRef { event: event.id.to_string(), seq: Count(event.seq) },
-        };
-        self.state.vendor.get_or_insert_with(|| source.vendor.clone());
-        let replaced = self.state.sources.insert(data.source.to_string(), source).is_some();
-        if replaced && !goes_on {
-            let Reducer { actions, state, since, .. } = self;
-            let (records, sources) = (state.records.clone(), state.sources.clone());
-            actions.redeclare(state, |kind, source, seq| recorded(&records, &sources, since, kind, source, seq));
+        if self.sources.open(&mut self.state, data, event) {
+            let Reducer { sources, state, actions, .. } = self;
+            actions.redeclare(state, sources);
         }
         if self.conversation.current() == 0 && self.state.counts.messages == Count(0) {
             let ends = self.records(Recorded::TurnEnded, None, event.seq);
@@ -407,10 +387,8 @@ impl Reducer {
         }
     }
 
-    /// Whether facts of `kind` have been recorded ever since `seq`: by `source`, or, where none is named, by the writer or
-    /// any open source.
     fn records(&self, kind: Recorded, source: Option<&str>, seq: u64) -> bool {
-        recorded(&self.state.records, &self.state.sources, &self.since, kind, source, seq)
+        self.sources.record(kind, source, seq)
     }
 
     fn observe(&mut self, data: &ObservationRecorded<'_>, event: &Event<'_>) {
@@ -456,7 +434,7 @@ impl Reducer {
         let message = data.message.as_deref();
         let ends_recorded = self.records(Recorded::TurnEnded, None, at.seq);
         self.conversation.start(data.turn.as_deref(), message, at.seq, ends_recorded, at.context_only);
-        self.pass_taken();
+        self.inputs.pass(&mut self.state);
         if let (Some(message), Some(group)) = (message, self.conversation.hangs_under(message)) {
             for action in self.conversation.adopt(message, at.seq, group, None) {
                 self.actions.attribute(&mut self.state, action, self.conversation.current());
@@ -478,60 +456,19 @@ impl Reducer {
         }
         let visible = data.in_context != Some(false);
         let results = visible && data.parts.iter().any(|p| matches!(p, Part::Result { .. }));
-        // A steer may reach the model as a message of the system: it is a person's all the same.
-        let speaks = purpose == Some("steer") || data.role == Role::User && matches!(purpose, None | Some("prompt"));
+        let speaks = match purpose {
+            None => data.role == Role::User,
+            // A steer may reach the model as a message of the system: it is a person's all the same.
+            Some("prompt" | "steer") => matches!(data.role, Role::User | Role::System | Role::Developer),
+            Some(_) => false,
+        };
         let typed = speaks && event.actor.kind == ActorKind::User && !results;
         let prompts = visible && speaks && matches!(event.actor.kind, ActorKind::User | ActorKind::Agent);
         self.prompts += u64::from(typed && !at.copied);
         self.conversation.other_message(&event.id, at, prompts, results);
         if purpose == Some("summary") {
-            self.pass_taken();
+            self.inputs.pass(&mut self.state);
         }
-    }
-
-    fn queue(&mut self, data: &InputQueued<'_>, event: &Event<'_>, at: At, origin: Origin) {
-        let index = self.input(&data.input);
-        self.inputs[index].origin = origin;
-        self.inputs[index].typed = event.actor.kind == ActorKind::User && !at.copied;
-        let input = &mut self.state.inputs[index];
-        input.queued = Some(EventRef { event: event.id.to_string(), seq: Count(event.seq) });
-        input.pending = !at.context_only && matches!(input.status, InputStatus::Queued);
-    }
-
-    fn end_input(&mut self, data: &InputEnded<'_>, origin: Origin) {
-        let index = self.input(&data.input);
-        let input = &mut self.state.inputs[index];
-        if input.queued.is_none() {
-            self.inputs[index].origin = origin;
-        }
-        (input.status, input.pending) = match (data.outcome, &data.message) {
-            (_, Some(_)) => (InputStatus::Delivered, false),
-            (InputOutcome::Dropped, None) => (InputStatus::Dropped, false),
-            (InputOutcome::Taken, None) => (InputStatus::Taken, input.queued.is_some() && input.pending),
-        };
-        if let Some(message) = &data.message {
-            input.message = Some(message.to_string());
-        }
-        if input.pending {
-            self.taken.push(index);
-        }
-    }
-
-    /// Inputs that were taken have been given to the model, in whatever form (R-TRN-009).
-    fn pass_taken(&mut self) {
-        for index in self.taken.drain(..) {
-            self.state.inputs[index].pending = false;
-        }
-    }
-
-    fn input(&mut self, id: &str) -> usize {
-        let Reducer { state, inputs, input_by_id, .. } = self;
-        *input_by_id.entry(id.into()).or_insert_with(|| {
-            let status = InputStatus::Queued;
-            state.inputs.push(Input { input: id.to_owned(), status, pending: false, message: None, queued: None });
-            inputs.push(InputFacts { origin: Origin::default(), typed: false });
-            inputs.len() - 1
-        })
     }
 
     fn child(&mut self, id: &str) -> &mut Child {
@@ -604,15 +541,12 @@ impl Reducer {
         let answered = self.conversation.answered();
         self.actions.settle(&mut self.state, answered);
         let state = &mut self.state;
-        state.unseen = EVERY_RECORDED.iter().copied().filter(|kind| !state.declares(*kind)).collect();
+        state.unseen = sources::unseen(state);
         let summary = self.summaries.iter().rfind(|(about, _)| about.is_none_or(|about| self.path.has(&about)));
         state.title = self.title.clone().or_else(|| summary.map(|(_, title)| title.clone()));
         state.head = self.path.head().map(str::to_owned);
         state.latest_time = self.latest.as_ref().map(|t| t.as_str().to_owned());
-        let waiting = state.inputs.iter().zip(&self.inputs).filter(|(input, facts)| {
-            facts.typed && (input.pending || matches!(input.status, InputStatus::Queued | InputStatus::Dropped))
-        });
-        state.counts.prompts = Count(self.prompts + waiting.count() as u64);
+        state.counts.prompts = Count(self.prompts + self.inputs.typed_only(state));
         state.counts.responses = Count(self.conversation.own_responses);
         state.counts.children = Count(state.children.len() as u64);
         state.usage = self.conversation.totals();
@@ -703,8 +637,8 @@ impl Reducer {
                 found.push(warning(Code::MissingParent, place, "R-ENV-009", why));
             }
         }
-        for (input, facts) in self.state.inputs.iter().zip(&self.inputs) {
-            let place = Place { record: input.queued.as_ref().map(|q| q.event.clone()), ..self.place_of(facts.origin) };
+        for (input, origin) in self.state.inputs.iter().zip(self.inputs.origins()) {
+            let place = Place { record: input.queued.as_ref().map(|q| q.event.clone()), ..self.place_of(origin) };
             if input.queued.is_none() {
                 let why = format!("the input {:?} ends and was never queued", input.input);
                 found.push(warning(Code::UnknownInput, place, "R-TRN-009", why));
@@ -714,39 +648,5 @@ impl Reducer {
             }
         }
         found.into_iter().for_each(|d| self.diagnostics.push(d));
-    }
-}
-
-/// Every kind of fact that a source can declare.
-const EVERY_RECORDED: [Recorded; 12] = [
-    Recorded::ActionProposed,
-    Recorded::ActionStarted,
-    Recorded::ActionEnded,
-    Recorded::ApprovalRequested,
-    Recorded::ApprovalEnded,
-    Recorded::InputQueued,
-    Recorded::InputEnded,
-    Recorded::TurnEnded,
-    Recorded::Lease,
-    Recorded::ChildEnded,
-    Recorded::Usage,
-    Recorded::Workspace,
-];
-
-/// Whether facts of `kind` have been recorded ever since `seq`.
-fn recorded(
-    writer: &[Recorded],
-    sources: &std::collections::BTreeMap<String, Source>,
-    since: &HashMap<Box<str>, u64>,
-    kind: Recorded,
-    source: Option<&str>,
-    seq: u64,
-) -> bool {
-    let by = |name: &str, opened: &Source| {
-        opened.records.contains(&kind) && since.get(name).is_some_and(|since| *since <= seq)
-    };
-    match source {
-        Some(name) => sources.get(name).is_some_and(|opened| by(name, opened)),
-        None => writer.contains(&kind) || sources.iter().any(|(name, opened)| by(name, opened)),
     }
 }

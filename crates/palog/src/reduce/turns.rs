@@ -99,7 +99,10 @@ pub(super) struct Conversation {
     /// How many of them are no copies.
     pub(super) own_responses: u64,
     usage: [Option<u64>; 5],
-    /// Number of the response whose messages name none: it ends with the first message that is not the model's.
+    /// The response that a message of the model belongs to which names none; it ends with the first message that is not
+    /// the model's.
+    speaking: Option<Key>,
+    /// How many responses have no name at all.
     unnamed: u64,
     /// Results that the model has not gone on from.
     results: Vec<Waiting>,
@@ -126,6 +129,7 @@ impl Conversation {
             responses: KeyMap::default(),
             own_responses: 0,
             usage: [None; 5],
+            speaking: None,
             unnamed: 0,
             results: Vec::new(),
             hanging: HashMap::new(),
@@ -145,10 +149,11 @@ impl Conversation {
 
     /// A message of the model.
     pub(super) fn model_message(&mut self, data: &MessageAdded<'_>, at: At) {
-        let key = match &data.response {
-            Some(response) => Key::of(response),
-            None => Key::of(&format!("\0{}", self.unnamed)),
-        };
+        let key = data.response.as_deref().map(Key::of).or(self.speaking).unwrap_or_else(|| {
+            self.unnamed += 1;
+            Key::of(&format!("\0{}", self.unnamed))
+        });
+        self.speaking = Some(key);
         let named = data.response.is_some();
         let whole = data.in_context != Some(false) && data.partial != Some(true);
         let response = self.response(key, at, named);
@@ -166,7 +171,7 @@ impl Conversation {
 
     /// A message that is not the model's; `prompts`: it wants an answer, `results`: it tells results.
     pub(super) fn other_message(&mut self, event: &str, at: At, prompts: bool, results: bool) {
-        self.unnamed += 1;
+        self.speaking = None;
         if at.context_only {
             return;
         }

@@ -137,6 +137,7 @@ fn control(state: &State) -> Control {
     (actions, approvals, pending, json!(state.turns), recover(state, &Context::new()).verdict)
 }
 
+/// R-STA-006, R-REC-026
 #[test]
 fn step_by_step_is_the_same_as_at_once_and_so_is_a_second_time() {
     for seed in 0..LOGS {
@@ -149,6 +150,40 @@ fn step_by_step_is_the_same_as_at_once_and_so_is_a_second_time() {
     }
 }
 
+/// R-STA-007
+#[test]
+fn bytes_that_are_no_log_have_a_state_too() {
+    for seed in 0..LOGS {
+        let mut dice = Dice(seed + 3);
+        let mut bytes = log(seed % 20).text().into_bytes();
+        for _ in 0..=dice.roll(4) {
+            let at = dice.roll(bytes.len());
+            match dice.roll(3) {
+                0 => bytes[at] = dice.pick(b"\0\n\"}{\xff9"),
+                1 => drop(bytes.drain(at..(at + 9).min(bytes.len()))),
+                _ => bytes.truncate(at + 1),
+            }
+        }
+        let (state, found) = crate::reduce::reduce(&bytes[..]).expect("memory can be read");
+        assert_eq!(state.indeterminate.is_empty(), found.count(crate::diagnostic::Severity::Error) == 0, "seed {seed}");
+    }
+}
+
+/// R-REC-027
+#[test]
+fn nothing_is_ready_idle_or_closed_while_something_blocks() {
+    let mut blocked = 0;
+    for seed in 0..LOGS {
+        let recovery = log(seed).recovery();
+        if recovery.obligations.iter().any(|o| o.blocking) {
+            blocked += 1;
+            assert!(!matches!(recovery.verdict, Verdict::Ready | Verdict::Idle | Verdict::Closed), "seed {seed}: {recovery:#?}");
+        }
+    }
+    assert!(blocked > 100);
+}
+
+/// R-STA-007
 #[test]
 fn a_cut_at_any_byte_is_the_longest_prefix_of_whole_lines() {
     for seed in 0..6 {

@@ -63,6 +63,8 @@ fn an_answer_is_taken_back_when_its_response_turns_out_to_hold_a_call() {
     assert_eq!(answered(&call), None);
     let later = log.result("z", true).add("message.added", unnamed(json!([{"type": "action", "action": "a"}])));
     assert_eq!(answered(&later), Some(1), "a result lies between: that is another response");
+    let part = imported().prompt("p").says("r").add("message.added", unnamed(json!([{"type": "action", "action": "a"}])));
+    assert_eq!(answered(&part), None, "without a name it belongs to the response before it");
 }
 
 /// R-TRN-004
@@ -234,13 +236,17 @@ fn compactions_and_moves_leave_the_control_state_alone() {
 
 #[test]
 fn typed_prompts_are_those_of_a_person_or_the_calling_program() {
-    let message = |purpose: &str, actor: &str| {
-        Log::live().with("message.added", json!({"role": "user", "purpose": purpose, "parts": []}), json!({"actor": {"kind": actor}}))
-    };
+    let message = |purpose: &str, actor: &str| message_of("user", purpose, actor);
     let count = |log: Log| log.state().counts.prompts.0;
+    assert_eq!(count(message_of("system", "steer", "user")), 1);
+    assert_eq!(count(message_of("assistant", "prompt", "user")), 0);
     assert_eq!(count(message("prompt", "user")), 1);
     assert_eq!(count(message("steer", "user")), 1);
     assert_eq!(count(message("command", "user")), 0);
     assert_eq!(count(message("prompt", "agent")), 0);
     assert_eq!(count(message("prompt", "harness")), 0);
+}
+
+fn message_of(role: &str, purpose: &str, actor: &str) -> Log {
+    Log::live().with("message.added", json!({"role": role, "purpose": purpose, "parts": []}), json!({"actor": {"kind": actor}}))
 }

@@ -1,0 +1,72 @@
+//! Sources, and what their silence means (spec 03, "What silence means").
+
+use std::collections::HashMap;
+
+use crate::envelope::Event;
+use crate::events::{Recorded, SourceOpened};
+use crate::state::{Count, EventRef, Source, State};
+
+/// Every kind of fact that a source can declare.
+const EVERY: [Recorded; 12] = [
+    Recorded::ActionProposed,
+    Recorded::ActionStarted,
+    Recorded::ActionEnded,
+    Recorded::ApprovalRequested,
+    Recorded::ApprovalEnded,
+    Recorded::InputQueued,
+    Recorded::InputEnded,
+    Recorded::TurnEnded,
+    Recorded::Lease,
+    Recorded::ChildEnded,
+    Recorded::Usage,
+    Recorded::Workspace,
+];
+
+/// The kinds of facts that neither the writer nor an open source records.
+pub(super) fn unseen(state: &State) -> Vec<Recorded> {
+    EVERY.iter().copied().filter(|kind| !state.declares(*kind)).collect()
+}
+
+/// What is recorded, by whom and since when.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    writer: Vec<Recorded>,
+    by_name: HashMap<Box<str>, (Vec<Recorded>, u64)>,
+}
+
+impl Sources {
+    /// A live writer records these.
+    pub(super) fn written(&mut self, records: &[Recorded]) {
+        self.writer = records.to_vec();
+    }
+
+    /// `source.opened`. Whether it replaces a source that recorded more: nothing can be said any more about what that one
+    /// would have recorded (R-STA-005).
+    pub(super) fn open(&mut self, state: &mut State, data: &SourceOpened<'_>, event: &Event<'_>) -> bool {
+        let earlier = self.by_name.get(&*data.source);
+        let since = earlier.filter(|(records, _)| records.iter().all(|kind| data.records.contains(kind))).map(|(_, since)| *since);
+        let loses = earlier.is_some() && since.is_none();
+        self.by_name.insert((*data.source).into(), (data.records.clone(), since.unwrap_or(event.seq)));
+        let source = Source {
+            vendor: data.vendor.to_string(),
+            version: data.version.as_ref().map(ToString::to_string),
+            locator: data.locator.to_string(),
+            records: data.records.clone(),
+            kept: data.kept,
+            opened: EventRef { event: event.id.to_string(), seq: Count(event.seq) },
+        };
+        state.vendor.get_or_insert_with(|| source.vendor.clone());
+        state.sources.insert(data.source.to_string(), source);
+        loses
+    }
+
+    /// Whether facts of `kind` have been recorded ever since `seq`: by `source`, or, where none is named, by the writer or
+    /// any open source.
+    pub(super) fn record(&self, kind: Recorded, source: Option<&str>, seq: u64) -> bool {
+        let by = |(records, since): &(Vec<Recorded>, u64)| *since <= seq && records.contains(&kind);
+        match source {
+            Some(name) => self.by_name.get(name).is_some_and(by),
+            None => self.writer.contains(&kind) || self.by_name.values().any(by),
+        }
+    }
+}
