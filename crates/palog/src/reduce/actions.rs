@@ -130,7 +130,7 @@ impl Actions {
     }
 
     /// The action that an event is about; it is there from then on (R-ACT-015).
-    fn mention(&mut self, state: &mut State, id: &str, m: &Mention<'_>) -> usize {
+    pub(super) fn mention(&mut self, state: &mut State, id: &str, m: &Mention<'_>) -> usize {
         let at = self.index(id, m.origin);
         self.dirty.insert(at);
         if self.facts[at].slot.is_none() {

@@ -209,6 +209,19 @@ fn what_is_told_of_an_action_that_was_never_proposed_creates_it() {
     assert_eq!(get(&told.end("ghost", "succeeded", "yes").state(), "ghost").told, Told::Result);
 }
 
+/// R-ACT-013
+#[test]
+fn a_call_that_stands_in_a_message_may_have_run_before_its_proposal_is_there() {
+    let parts = json!([{"type": "text", "text": "now"}, {"type": "action", "action": "a"}]);
+    let said = |log: Log| log.prompt("p").with("message.added", json!({"role": "assistant", "response": "r", "parts": parts}), json!({}));
+    let cut = said(Log::imported(&["usage"]));
+    assert_eq!(cut.is("a"), Unknown);
+    assert_eq!(cut.recovery().verdict, crate::recover::Verdict::NeedsReconcile);
+    let proposed = cut.propose("a", json!({"effect": {"class": "read_local"}}));
+    assert_eq!((proposed.is("a"), proposed.recovery().verdict), (Unknown, crate::recover::Verdict::Ready), "it only reads");
+    assert!(said(Log::live()).state().actions.is_empty(), "what is not proposed was not started where starts are recorded");
+}
+
 /// R-ACT-016
 #[test]
 fn a_start_or_an_effect_settles_requests_and_makes_later_ones_void() {
