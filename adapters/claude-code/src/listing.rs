@@ -112,7 +112,7 @@ impl Seen {
         let mut window = WINDOW;
         loop {
             let from = seen.bytes.saturating_sub(window);
-            tail = piece(&mut file, from, window)?;
+            tail = if head.len() as u64 == seen.bytes { head.clone() } else { piece(&mut file, from, window)? };
             // What stands before the first line feed may be half a record.
             let whole = if from == 0 { 0 } else { memchr::memchr(b'\n', &tail).map_or(tail.len(), |at| at + 1) };
             tail.drain(..whole);
