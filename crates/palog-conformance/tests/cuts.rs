@@ -1,7 +1,7 @@
 //! Whatever is cut off: nothing panics, every log reduces, and nothing that may have run is taken for done or not begun.
 
-#[path = "support/import.rs"]
-mod import;
+#[path = "support/fixtures.rs"]
+mod fixtures;
 #[path = "support/layout.rs"]
 mod layout;
 #[path = "support/memory.rs"]
@@ -32,7 +32,7 @@ const SAMPLED_FEW: usize = 40;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    match Case::all(&import::fixtures()) {
+    match Case::all(&fixtures::folder()) {
         Ok(cases) => {
             let sources: BTreeSet<PathBuf> = cases.iter().map(|case| case.source.clone()).collect();
             // Many snapshots hold the same transcript.
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
 }
 
 fn add(trials: &mut Vec<Trial>, what: &str, path: &Path, test: impl FnOnce(&Path) -> Result<(), String> + Send + 'static) {
-    let name = path.strip_prefix(import::fixtures()).unwrap_or(path).display().to_string();
+    let name = path.strip_prefix(fixtures::folder()).unwrap_or(path).display().to_string();
     let path = path.to_path_buf();
     trials.push(Trial::test(format!("{what}: {name}"), move || test(&path).map_err(Failed::from)));
 }

@@ -1,13 +1,8 @@
 //! Imports with the adapter of this workspace.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use palog_claude_code::{Directory, Options, Report, discover, import};
-
-/// Where the fixtures lie.
-pub(crate) fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance-fixtures")
-}
 
 /// Imports every session at `source` into the directory `into`.
 pub(crate) fn imported(source: &Path, into: &Path) -> Result<Report, String> {
