@@ -1,4 +1,4 @@
-//! The tree of records by `uuid` and `parentUuid`, and the path that it gives to the events of a log (spec 02, `parent`).
+//! The tree of records by `uuid` and `parentUuid`, and the path that it gives to the events of a log (spec 02, R-ENV-022).
 //!
 //! The vendor links every record of the tree, also those that are no messages, and hangs each tool result under its own
 //! call. The path of a log links messages only. So a link is followed through records that are no messages, and no parent

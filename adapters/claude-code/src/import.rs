@@ -16,7 +16,7 @@ use crate::first::First;
 use crate::paths::{Role, Session, Sidecar};
 use crate::{FORMAT, forks, sidecars};
 
-/// What a transcript records durably. Calls are held back until their response ended, results may be lost with the
+/// What a transcript records durably (R-EVT-011). Calls are held back until their response ended, results may be lost with the
 /// process, and neither starts nor approvals are written: only the absence of token counts means that there were none.
 const RECORDS: &[Recorded] = &[Recorded::Usage];
 

@@ -1,6 +1,6 @@
 //! Input that was typed while the client was busy, and what became of it.
 //!
-//! The operations that end a wait name no text. So a text ends by the message that holds it; without one, only where
+//! The operations that end a wait name no text (R-EVT-004). So a text ends by the message that holds it; without one, only where
 //! everything that still waits was taken or withdrawn.
 
 use palog::diagnostic::Place;

@@ -3,7 +3,7 @@
 
 use palog::events::{ActionKind, Applied, EffectClass, Outcome};
 
-/// What a tool of the client can do; `None` for tools that are not the client's own.
+/// What a tool of the client can do; `None` for tools that are not the client's own (R-EVT-005).
 pub(crate) fn effect(name: &str) -> Option<EffectClass> {
     Some(match name {
         "Read" | "Glob" | "Grep" | "LS" | "NotebookRead" | "BashOutput" | "TaskOutput" => EffectClass::ReadLocal,
@@ -46,7 +46,7 @@ pub(crate) enum Verdict {
     Open,
 }
 
-/// The constants of the client. Each stands at the beginning of a place that a tool's own output cannot reach: a Bash
+/// The constants of the client (R-EVT-007). Each stands at the beginning of a place that a tool's own output cannot reach: a Bash
 /// command's output follows `Exit code N`, and the structured result of an error is the client's.
 const REJECTED: &str = "User rejected tool use";
 const DECLINED: &str = "Error: The user doesn't want to proceed with this tool use. The tool use was rejected";

@@ -1,4 +1,4 @@
-//! Splits a line into records, also where it is damaged (spec 01, "Source records").
+//! Splits a line into records, also where it is damaged (spec 01, R-BYT-016, R-BYT-017).
 //!
 //! The order of recovery: take zero bytes off, take the line as one record, take records back to back, find a whole record
 //! behind a fragment. No byte is dropped: what is no record is a fragment or a run of zero bytes, with its place.

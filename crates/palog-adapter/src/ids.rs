@@ -1,4 +1,4 @@
-//! Ids of logs and events, derived from what the source says so that the same records get the same ids (spec 02, "Ids").
+//! Ids of logs and events, derived from what the source says so that the same records get the same ids (spec 02, R-ENV-017).
 
 use palog::blob::hex;
 use sha2::{Digest, Sha256};

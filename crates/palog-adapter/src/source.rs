@@ -110,7 +110,7 @@ pub fn spooled(mut input: impl Read) -> io::Result<File> {
     Ok(file)
 }
 
-/// Copies a source to its place beside the log and opens the copy. A `file` is copied by the file system where that can.
+/// Copies a source to its place beside the log and opens the copy (R-BYT-015). A `file` is copied by the file system where that can.
 ///
 /// # Errors
 /// When the copy cannot be written, or the source cannot be read.

@@ -78,6 +78,13 @@ codes! {
     MissingCause = "graph.missing_cause": "An event names a cause that is not in the log.", "Nothing: the event stands by itself.";
     DuplicateId = "id.duplicate": "Two events have the same id.", "The program that wrote the log breaks the format; report it there.";
     PrevMismatch = "order.prev_mismatch": "A line does not follow the line whose digest it names.", "A line was changed or removed; compare with another copy.";
+    Diverged = "order.diverged": "The log is not the one that the cursor was taken from.", "Compare the copies; read from the beginning, or make one of them a fork.";
+    // writing
+    Locked = "append.locked": "Another program is writing to the log.", "Wait until it has ended, or send it what should be written.";
+    Closed = "append.closed": "The log is closed.", "Go on in a new log that continues this one.";
+    HeadMoved = "append.head_moved": "The log has grown since the writer looked.", "Read what is new, decide again, and append on the new head.";
+    StaleEpoch = "append.stale_epoch": "The writer's lease was taken over.", "Stop: another worker owns the session now.";
+    ForeignWrite = "append.foreign_write": "The file was changed by a program that does not hold its lock.", "Find that program; open the log again to go on.";
     // payloads
     BadPayload = "schema.malformed": "The payload does not have the form of its type.", "The program that wrote the line breaks the format; report it there.";
     BadType = "schema.bad_type": "The type is no well-formed name.", "Core types are `family.verb`, vendor types `x.<reverse-dns>/<name>`.";

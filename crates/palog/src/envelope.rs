@@ -1,5 +1,7 @@
 //! The envelope that every event has (spec 02).
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde::de::{Deserialize, Deserializer};
 
 use crate::events::{Data, Kind};
@@ -48,6 +50,28 @@ impl<'a> Time<'a> {
         ((1..=days).contains(&two(8)) && two(11) < 24 && two(14) < 60 && two(17) <= 60).then_some(Time(text))
     }
 
+    /// The time `time`, in microseconds; `None` outside of the years 0000 to 9999.
+    #[must_use]
+    pub fn of(time: SystemTime) -> Option<Time<'static>> {
+        const DAY: i64 = 86_400;
+        let (seconds, nanos) = match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => (i64::try_from(after.as_secs()).ok()?, after.subsec_nanos()),
+            Err(before) => {
+                let before = before.duration();
+                let seconds = i64::try_from(before.as_secs()).ok()?;
+                let nanos = before.subsec_nanos();
+                if nanos == 0 { (-seconds, 0) } else { (-seconds - 1, 1_000_000_000 - nanos) }
+            }
+        };
+        let (year, month, day) = civil(seconds.div_euclid(DAY));
+        let second = seconds.rem_euclid(DAY);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let micros = nanos / 1000;
+        (0..=9999).contains(&year).then(|| {
+            Time(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z").into())
+        })
+    }
+
     /// The time as it stands on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -66,6 +90,18 @@ impl<'a> Time<'a> {
     pub fn into_owned(self) -> Time<'static> {
         Time(self.0.into_owned())
     }
+}
+
+/// Year, month and day of the proleptic Gregorian calendar, from days since 1970-01-01. After Howard Hinnant,
+/// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>: a year that begins in March ends in its leap day.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let march = (5 * of_year + 2) / 153;
+    let (day, month) = (of_year - (153 * march + 2) / 5 + 1, (march + 2) % 12 + 1);
+    (era * 400 + year + i64::from(month <= 2), month, day)
 }
 
 impl PartialOrd for Time<'_> {
@@ -101,6 +137,13 @@ impl schemars::JsonSchema for Time<'_> {
             "pattern": r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d{1,9})?Z$"
         })
     }
+}
+
+/// Major and minor of a version of the specification, such as `1.0` or `1.0-draft`.
+pub(crate) fn version(spec: &str) -> Option<(u32, u32)> {
+    let release = spec.split_once('-').map_or(spec, |(release, _)| release);
+    let (major, minor) = release.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 words! {
@@ -378,6 +421,38 @@ mod tests {
         assert_eq!(time("2026-11-29T12:08:59.10Z").cmp(&time("2026-11-29T12:08:59.1Z")), std::cmp::Ordering::Equal);
     }
 
+    /// R-ENV-018
+    #[test]
+    fn a_system_time_has_the_form_of_the_format() {
+        use std::time::Duration;
+        let of = |seconds: i64, nanos: u32| {
+            let size = Duration::from_secs(seconds.unsigned_abs());
+            let whole = if seconds < 0 { UNIX_EPOCH - size } else { UNIX_EPOCH + size };
+            Time::of(whole + Duration::from_nanos(nanos.into())).map(|t| t.as_str().to_owned())
+        };
+        let cases = [
+            (0, 0, "1970-01-01T00:00:00.000000Z"),
+            (-1, 999_999_999, "1969-12-31T23:59:59.999999Z"),
+            (951_782_400, 1_000, "2000-02-29T00:00:00.000001Z"),
+            (1_795_954_139, 866_000_000, "2026-11-29T12:08:59.866000Z"),
+            (4_107_542_400, 0, "2100-03-01T00:00:00.000000Z"),
+            (-62_167_219_200, 0, "0000-01-01T00:00:00.000000Z"),
+            (253_402_300_799, 0, "9999-12-31T23:59:59.000000Z"),
+        ];
+        for (seconds, nanos, want) in cases {
+            let text = of(seconds, nanos).expect("a time");
+            assert_eq!(text, want);
+            assert!(Time::parse(text).is_some());
+        }
+        assert_eq!((of(253_402_300_800, 0), of(-62_167_219_201, 0)), (None, None));
+    }
+
+    #[test]
+    fn versions_of_the_specification_are_major_and_minor() {
+        assert_eq!((version("1.0"), version("1.12-draft"), version(SPEC)), (Some((1, 0)), Some((1, 12)), Some((1, 0))));
+        assert_eq!((version("1"), version("one.two"), version("")), (None, None, None));
+    }
+
     #[test]
     fn a_line_keeps_what_the_envelope_does_not_know() {
         let line = r#"{"palog":1,"log":"l","seq":0,"id":"e","type":"x.org.example/y","time":null,"actor":{"kind":"user"},"later":1,"data":{"a":1e400,"a":"\ud83d"}}"#;
@@ -386,6 +461,7 @@ mod tests {
         assert!(event.is_ignorable());
     }
 
+    /// R-ENV-020
     #[test]
     fn time_must_be_there_and_optional_members_are_never_null() {
         let base = r#"{"palog":1,"log":"l","seq":0,"id":"e","type":"x.a/b","time":null,"actor":{"kind":"user"},"data":{}}"#;

@@ -1,7 +1,7 @@
 //! JSON values that are carried, not interpreted: a value read is the value written, byte for byte.
 //!
 //! A generic JSON tree rounds numbers, refuses lone surrogates and drops duplicate keys; the types here keep the token
-//! as it stands and decode only on demand (spec 01, "Preservation").
+//! as it stands and decode only on demand (spec 01, R-BYT-018).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -268,7 +268,7 @@ pub struct BlobRef<'a> {
     /// Media type of the content.
     pub media: Str<'a>,
     /// File name that the content had, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
     pub name: Option<Str<'a>>,
 }
 
@@ -288,7 +288,7 @@ pub struct Omission {
     /// The reason.
     pub reason: OmittedReason,
     /// Length of the missing content in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
@@ -308,7 +308,7 @@ pub enum OmittedReason {
     OpaqueProvider,
 }
 
-/// The member names that are reserved as the first member of a value.
+/// The member names that are reserved as the first member of a value (spec 02, R-ENV-026).
 const RESERVED: [&str; 3] = ["\"$blob\"", "\"$omitted\"", "\"$literal\""];
 
 /// The reserved name that an object begins with.
@@ -317,8 +317,9 @@ fn reserved(text: &str) -> Option<&'static str> {
     RESERVED.into_iter().find(|name| inner.starts_with(name))
 }
 
+/// It has one member: what stood beside it would be lost.
 #[derive(serde::Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
+#[serde(bound(deserialize = "'de: 'a"), deny_unknown_fields)]
 struct Literal<'a> {
     #[serde(rename = "$literal")]
     literal: Raw<'a>,
@@ -488,6 +489,7 @@ mod tests {
         serde_json::from_str(text).expect("a value")
     }
 
+    /// R-BYT-018
     #[test]
     fn a_value_comes_out_as_it_went_in() {
         for text in [
@@ -503,12 +505,18 @@ mod tests {
         }
     }
 
+    /// R-ENV-026
     #[test]
     fn an_object_that_looks_reserved_is_escaped() {
         let tricky = Value::Inline(Raw::parse(r#"{ "$blob":"sha256:x"}"#).expect("json"));
         let text = serde_json::to_string(&tricky).expect("it serialises");
         assert_eq!(text, r#"{"$literal":{ "$blob":"sha256:x"}}"#);
         assert_eq!(value(&text), tricky);
+    }
+
+    #[test]
+    fn a_literal_has_nothing_beside_it() {
+        assert!(serde_json::from_str::<Value<'_>>(r#"{"$literal":1,"more":2}"#).is_err());
     }
 
     #[test]

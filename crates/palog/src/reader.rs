@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use crate::cursor::Cursor;
 use crate::diagnostic::{Code, Diagnostic, Place, Severity};
 use crate::envelope::{Event, MAJOR};
 use crate::writer::LINE_HARD_LIMIT;
@@ -155,7 +156,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-fn too_long(place: Place, len: u64) -> Diagnostic {
+pub(crate) fn too_long(place: Place, len: u64) -> Diagnostic {
     Diagnostic::new(Code::LineTooLong, Severity::Error, place)
         .because(format!("a line of {len} bytes; readers accept {LINE_HARD_LIMIT}"))
 }
@@ -181,7 +182,36 @@ impl<R: Read> Reader<R> {
         Reader { lines: Lines::new(input) }
     }
 
-    /// The next event or fault; `None` at the end.
+    /// Starts behind the line that `cursor` names: every later line comes once (R-BYT-020). `input` is the whole log, from
+    /// its first byte; what is wrong with the lines before is not told again.
+    ///
+    /// # Errors
+    /// When the stream cannot be read, or the line in that place is another one or is not there: the log diverged.
+    pub fn after(input: R, cursor: &Cursor) -> Result<Self, ResumeError> {
+        let mut reader = Reader::new(input);
+        reader.pass(cursor)?;
+        Ok(reader)
+    }
+
+    /// Reads up to the line that `cursor` names, and returns its number, offset and length.
+    pub(crate) fn pass(&mut self, cursor: &Cursor) -> Result<(u64, u64, usize), ResumeError> {
+        loop {
+            let diverged = match self.next()? {
+                None => Diagnostic::new(Code::Diverged, Severity::Error, Place::default())
+                    .because(format!("the log ends before seq {}", cursor.seq)),
+                Some(Item::Fault(_)) => continue,
+                Some(Item::Event(event, _)) if event.seq < cursor.seq => continue,
+                Some(Item::Event(event, line)) if event.seq == cursor.seq && Cursor::of(event.seq, line.bytes) == *cursor => {
+                    return Ok((line.number, line.offset, line.bytes.len()));
+                }
+                Some(Item::Event(event, line)) => Diagnostic::new(Code::Diverged, Severity::Error, line.place())
+                    .because(format!("the line at seq {} is not the one that was read last", event.seq)),
+            };
+            return Err(ResumeError::Diverged(Box::new(diverged.rule("R-BYT-020"))));
+        }
+    }
+
+    /// The next event or fault; `None` at the end. A fault is no end: the lines behind it are read (R-BYT-007).
     ///
     /// # Errors
     /// When the stream cannot be read.
@@ -203,9 +233,45 @@ impl<R: Read> Reader<R> {
     }
 }
 
+/// Why reading could not go on from a cursor.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The log cannot be read.
+    Io(io::Error),
+    /// It is another log than the one that was read before, or it diverged ([`Code::Diverged`]).
+    Diverged(Box<Diagnostic>),
+}
+
+impl std::fmt::Display for ResumeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ResumeError::Io(error) => write!(f, "cannot read the log: {error}"),
+            ResumeError::Diverged(diagnostic) => {
+                write!(f, "the log diverged: {}", diagnostic.why.as_deref().unwrap_or(diagnostic.code.meaning()))
+            }
+        }
+    }
+}
+
+impl std::error::Error for ResumeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ResumeError::Io(error) => Some(error),
+            ResumeError::Diverged(_) => None,
+        }
+    }
+}
+
+impl From<io::Error> for ResumeError {
+    fn from(error: io::Error) -> Self {
+        ResumeError::Io(error)
+    }
+}
+
 /// Reads one line; the phase of the failure is in the code (spec 07).
 #[expect(clippy::result_large_err, reason = "an event is larger than a diagnostic")]
-fn parse(line: Line<'_>) -> Result<Event<'_>, Diagnostic> {
+pub(crate) fn parse(line: Line<'_>) -> Result<Event<'_>, Diagnostic> {
     let error = |code, rule, why: String| Diagnostic::new(code, Severity::Error, line.place()).because(why).rule(rule);
     let text = simdutf8::compat::from_utf8(line.bytes).map_err(|e| {
         let place = Place { offset: Some(line.offset + e.valid_up_to() as u64), length: None, ..line.place() };

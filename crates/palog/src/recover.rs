@@ -1,7 +1,7 @@
 //! Recovery: what may happen next, and why (spec 05).
 //!
 //! A state says what a log knows. Recovery is the only place where the world outside comes in: the time, and what a
-//! look-up has seen. It decides nothing on silence: see [`crate::state::Doubt`].
+//! look-up has seen (R-REC-026). It decides nothing on silence: see [`crate::state::Doubt`].
 
 #[cfg(test)]
 mod tests;

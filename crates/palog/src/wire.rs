@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// Reads an optional member: absent is `None`, `null` is an error ("absent, never null", spec 02).
+/// Reads an optional member: absent is `None`, `null` is an error (spec 02, R-ENV-020).
 pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
     T::deserialize(d).map(Some)
 }

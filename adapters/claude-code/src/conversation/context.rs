@@ -4,7 +4,7 @@ use super::messages::missing;
 use super::*;
 
 impl Conversation {
-    /// From here on the model sees the summary, what was preserved, and what follows.
+    /// From here on the model sees the summary, what was preserved, and what follows (R-EVT-009).
     pub(super) fn compaction(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
         let parent = self.link(here, Class::Boundary, digest);
         let meta = here.record.compact_metadata.as_ref();

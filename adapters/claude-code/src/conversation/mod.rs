@@ -1,7 +1,7 @@
 //! Turns the records of one transcript, one after the other, into the events of one log.
 //!
 //! A record is mapped when it comes, without a look at what follows: so a transcript that grew gives the old log as a
-//! prefix. Where a later record can overturn a conclusion, the conclusion waits for it.
+//! prefix (R-EVT-001, R-EVT-002). Where a later record can overturn a conclusion, the conclusion waits for it.
 
 mod context;
 mod messages;
@@ -263,7 +263,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// The time of a record; reports one that has another form, or runs backwards.
+    /// The time of a record, if it has one (R-ENV-023); reports one that has another form, or runs backwards.
     fn time_of<'r>(&mut self, record: &'r Record<'_>, span: Span) -> Option<Time<'r>> {
         let raw = record.timestamp.as_ref()?;
         let time = raw.text().and_then(|t| Time::parse(t.into_owned()));
@@ -292,7 +292,7 @@ impl Conversation {
         }
     }
 
-    /// Appends an event of the record at hand and returns its id.
+    /// Appends an event of the record at hand, which it names (R-ENV-019), and returns its id.
     fn emit<'d>(
         &mut self,
         here: &mut Here<'_>,
@@ -364,7 +364,7 @@ impl Conversation {
         }
     }
 
-    /// Keeps a record that maps to nothing.
+    /// Keeps a record that maps to nothing (R-EVT-010).
     fn keep(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
         self.out.input.kept += 1;
         let parent = self.link(here, Class::Through, digest);

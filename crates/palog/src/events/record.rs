@@ -211,3 +211,20 @@ wire! {
         bytes?: Value<'a>,
     }
 }
+
+impl<'a> LogOpened<'a> {
+    /// The opening of a log of the native session `session` that `agent` ran, by the version that this crate writes.
+    #[must_use]
+    pub fn new(session: impl Into<Str<'a>>, agent: impl Into<Str<'a>>) -> Self {
+        LogOpened {
+            spec: crate::envelope::SPEC.into(),
+            session: session.into(),
+            agent: Agent { name: agent.into(), version: None },
+            owner: None,
+            records: None,
+            derived: None,
+            parent: None,
+            env: None,
+        }
+    }
+}

@@ -579,6 +579,7 @@ mod tests {
         assert_eq!(short(&see(&lines(&log), At::Head)), want);
     }
 
+    /// R-STA-008, R-EVT-009
     #[test]
     fn a_compaction_shows_its_window_and_then_what_follows() {
         let [a, ap] = call("a", "r", "c1");

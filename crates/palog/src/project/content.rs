@@ -128,6 +128,7 @@ mod tests {
         assert_eq!(content.json(&value(torn)).expect("no I/O").expect("there").get(), whole);
     }
 
+    /// R-BYT-013, R-BYT-014
     #[test]
     fn content_of_blobs_comes_back_as_what_was_moved_there() {
         let folder = std::env::temp_dir().join(format!("palog-content-{}", std::process::id()));

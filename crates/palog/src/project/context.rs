@@ -1,4 +1,4 @@
-//! The context: which messages the model sees at some point, in the order in which it sees them (spec 04, "Context").
+//! The context: which messages the model sees at some point, in the order in which it sees them (spec 04, R-STA-008).
 //!
 //! What a provider's request looks like is for the modules of the providers.
 

@@ -1,7 +1,7 @@
 //! The reducer: from events to the state of the agent (spec 04).
 //!
-//! It is pure, total and deterministic: no clock, no input or output, no randomness, and no log that it refuses. What is
-//! wrong with a log becomes a diagnostic, and where nothing can be concluded any more, a reason in the state.
+//! It is pure and deterministic: no clock, no input or output, no randomness (R-STA-006). It is total: what is wrong with a
+//! log becomes a diagnostic, and where nothing can be concluded any more, a reason in the state (R-STA-007).
 //!
 //! Memory grows with calls, inputs and turns, with about 32 bytes for each event that can be a parent, 8 for each line and
 //! 80 for each response; texts are not kept.

@@ -166,7 +166,7 @@ fn a_lapsed_action_moves_only_by_a_request_that_names_what_lapsed() {
     }
 }
 
-/// R-ACT-012, R-ACT-013
+/// R-ACT-012, R-ACT-013, R-EVT-012
 #[test]
 fn silence_says_that_nothing_started_only_where_starts_are_recorded() {
     assert_eq!(live().is("a"), Proposed);

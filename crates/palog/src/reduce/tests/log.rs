@@ -61,6 +61,7 @@ fn only_notes_follow_the_end() {
     assert!(closed.prompt("p").codes().contains(&Code::AfterClose));
 }
 
+/// R-STA-007
 #[test]
 fn faults_of_the_reader_count() {
     let torn = Log::live().text() + "{\"palog\":1,";

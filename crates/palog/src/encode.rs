@@ -1,0 +1,125 @@
+//! Renders an event as a line: the one form that every writer writes (spec 01, 02).
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::blob::BlobStore;
+use crate::envelope::{Actor, Copy, Draft, MAJOR, Src, Time};
+use crate::events::Data;
+use crate::json::{BlobRef, Raw, Str, Value};
+use crate::writer::{Bulk, LINE_HARD_LIMIT, LINE_SOFT_LIMIT, WriteError};
+
+/// The line of an event, in the order of the wire.
+#[derive(Serialize)]
+struct Line<'l, 'd> {
+    palog: u32,
+    log: &'l str,
+    seq: u64,
+    id: &'l str,
+    r#type: &'l str,
+    time: Option<&'l Time<'d>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<&'l Time<'d>>,
+    actor: &'l Actor<'d>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epoch: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'l str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    cause: &'l [Str<'d>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    copy: Option<&'l Copy<'d>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    src: &'l [Src<'d>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ignorable: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prev: Option<&'l str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ext: Option<&'l Raw<'d>>,
+    data: &'l Data<'d>,
+}
+
+/// What the lines of one log have in common, whatever they are written to.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    pub(crate) log: String,
+    pub(crate) bulk: Bulk,
+}
+
+impl Encoder {
+    /// Adds the line of `draft` to `out`, line feed included, and moves values to blobs until it is short enough. Where
+    /// that fails, `out` is as it was.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, seq: u64, prev: Option<&str>, draft: &mut Draft<'_>) -> Result<(), WriteError> {
+        let start = out.len();
+        let done = self.short_line(out, seq, prev, draft);
+        if done.is_err() {
+            out.truncate(start);
+        }
+        done
+    }
+
+    fn short_line(&self, out: &mut Vec<u8>, seq: u64, prev: Option<&str>, draft: &mut Draft<'_>) -> Result<(), WriteError> {
+        let start = out.len();
+        self.render(out, seq, prev, draft)?;
+        if let Bulk::Blobs(store) = &self.bulk {
+            while out.len() - start > LINE_SOFT_LIMIT && move_largest(store, draft)? {
+                out.truncate(start);
+                self.render(out, seq, prev, draft)?;
+            }
+        }
+        let len = out.len() - start;
+        if len > LINE_HARD_LIMIT {
+            return Err(WriteError::LineTooLong { len });
+        }
+        out.push(b'\n');
+        Ok(())
+    }
+
+    fn render(&self, out: &mut Vec<u8>, seq: u64, prev: Option<&str>, draft: &Draft<'_>) -> Result<(), WriteError> {
+        let line = Line {
+            palog: MAJOR,
+            log: &self.log,
+            seq,
+            id: &draft.id,
+            r#type: draft.data.name(),
+            time: draft.time.as_ref(),
+            recorded: draft.recorded.as_ref(),
+            actor: &draft.actor,
+            epoch: draft.epoch,
+            parent: draft.parent.as_deref(),
+            cause: &draft.cause,
+            copy: draft.copy.as_ref(),
+            src: &draft.src,
+            ignorable: draft.ignorable,
+            prev,
+            ext: draft.ext.as_ref(),
+            data: &draft.data,
+        };
+        serde_json::to_writer(out, &line).map_err(|e| WriteError::Io(e.into()))
+    }
+}
+
+/// Moves the largest value of the draft to a blob; `false`: none is left that is worth it (R-BYT-010).
+fn move_largest(store: &BlobStore, draft: &mut Draft<'_>) -> io::Result<bool> {
+    let mut values = draft.data.values_mut();
+    let Some(largest) = values.iter_mut().max_by_key(|v| v.inline_len()).filter(|v| v.inline_len() > 256) else {
+        return Ok(false);
+    };
+    if let Value::Inline(raw) = &**largest {
+        **largest = Value::Blob(to_blob(store, raw)?);
+    }
+    Ok(true)
+}
+
+/// Stores a value: the characters of a string (`text/plain`), or the JSON text where the value is no string or holds lone
+/// surrogates (`application/json`; spec 01, R-BYT-014).
+fn to_blob(store: &BlobStore, raw: &Raw<'_>) -> io::Result<BlobRef<'static>> {
+    match raw.text() {
+        Some(text) if raw.lone_surrogates().is_empty() && Raw::string(&text).get() == raw.get() => {
+            store.put(text.as_bytes(), "text/plain; charset=utf-8", None)
+        }
+        _ => store.put(raw.get().as_bytes(), "application/json", None),
+    }
+}
