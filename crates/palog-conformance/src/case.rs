@@ -199,6 +199,14 @@ pub struct Session {
     pub doubt: Option<String>,
 }
 
+impl Session {
+    /// Whether a verdict, by its word on the wire, is true of the session.
+    #[must_use]
+    pub fn accepts(&self, verdict: &str) -> bool {
+        self.verdict.word() == verdict || self.verdict_also.iter().any(|also| also.word() == verdict)
+    }
+}
+
 /// How many records there are.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,7 +4,9 @@
 //! wholly the mark of a removed text are dropped; a string is one text block; neighbours of one role are merged. What the
 //! client does to its history beyond that is in [`REPAIRS`], a closed list.
 
-#[path = "support/import.rs"]
+#[path = "support/fixtures.rs"]
+mod fixtures;
+#[path = "../../palog-cli/src/reference/import.rs"]
 mod import;
 #[path = "support/reference.rs"]
 mod reference;
@@ -146,7 +148,7 @@ fn main() -> ExitCode {
 
 /// Reads all recorded requests, imports what the client left behind, and finds the place of each.
 fn requests(scratch: &std::path::Path) -> Result<Vec<Request>, String> {
-    let sources = import::fixtures().join("sources/claude-code");
+    let sources = fixtures::folder().join("sources/claude-code");
     let mut scenarios: Vec<PathBuf> = fs::read_dir(&sources).map_err(|e| e.to_string())?.filter_map(|e| Some(e.ok()?.path())).collect();
     scenarios.sort();
     let mut requests = Vec::new();

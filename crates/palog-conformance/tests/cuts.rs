@@ -1,6 +1,8 @@
 //! Whatever is cut off: nothing panics, every log reduces, and nothing that may have run is taken for done or not begun.
 
-#[path = "support/import.rs"]
+#[path = "support/fixtures.rs"]
+mod fixtures;
+#[path = "../../palog-cli/src/reference/import.rs"]
 mod import;
 #[path = "support/layout.rs"]
 mod layout;
@@ -8,6 +10,8 @@ mod layout;
 mod memory;
 #[path = "support/reader.rs"]
 mod reader;
+#[path = "support/reference.rs"]
+mod reference;
 #[path = "support/valid.rs"]
 mod valid;
 
@@ -20,7 +24,9 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use palog::recover::{Context, Verdict, recover};
 use palog::reduce::reduce;
-use palog_conformance::{Case, Expectation, Log};
+use palog_conformance::{Case, Expectation, Implementation, Import, Log, Verdict as Truth, run};
+use reference::Reference;
+use serde_json::{Value, json};
 
 /// Files below this size are cut at every byte.
 const SMALL: usize = 4096;
@@ -32,7 +38,7 @@ const SAMPLED_FEW: usize = 40;
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    match Case::all(&import::fixtures()) {
+    match Case::all(&fixtures::folder()) {
         Ok(cases) => {
             let sources: BTreeSet<PathBuf> = cases.iter().map(|case| case.source.clone()).collect();
             // Many snapshots hold the same transcript.
@@ -46,7 +52,9 @@ fn main() -> ExitCode {
             for source in sources.iter().filter(|source| source.is_dir() && !layout::beside(source).is_empty()) {
                 add(&mut trials, "beside", source, cut_beside);
             }
-            trials.push(Trial::test("the small reader finds what the truths know", move || knows(&cases).map_err(Failed::from)));
+            let all = cases.clone();
+            trials.push(Trial::test("the small reader finds what the truths know", move || knows(&all).map_err(Failed::from)));
+            trials.push(Trial::test("a planner with one answer fails", move || constants(&cases).map_err(Failed::from)));
         }
         Err(why) => trials.push(Trial::test("every case can be loaded", move || Err(Failed::from(why)))),
     }
@@ -54,7 +62,7 @@ fn main() -> ExitCode {
 }
 
 fn add(trials: &mut Vec<Trial>, what: &str, path: &Path, test: impl FnOnce(&Path) -> Result<(), String> + Send + 'static) {
-    let name = path.strip_prefix(import::fixtures()).unwrap_or(path).display().to_string();
+    let name = path.strip_prefix(fixtures::folder()).unwrap_or(path).display().to_string();
     let path = path.to_path_buf();
     trials.push(Trial::test(format!("{what}: {name}"), move || test(&path).map_err(Failed::from)));
 }
@@ -188,4 +196,71 @@ fn knows(cases: &[Case]) -> Result<(), String> {
         }
     }
     if sessions < 70 || holding < 30 { Err(format!("{holding} of {sessions} sessions are held")) } else { Ok(()) }
+}
+
+/// A planner that always gives one answer, and is right in everything else.
+struct Constant(Truth);
+
+impl Implementation for Constant {
+    fn import(&self, source: &Path, into: &Path) -> Result<Import, String> {
+        Reference.import(source, into)
+    }
+
+    fn state(&self, log: &Path) -> Result<Value, String> {
+        Reference.state(log)
+    }
+
+    fn recovery(&self, log: &Path) -> Result<Value, String> {
+        let mut recovery = Reference.recovery(log)?;
+        recovery["verdict"] = json!(self.0.word());
+        Ok(recovery)
+    }
+
+    fn context(&self, log: &Path, before: Option<&str>) -> Result<Value, String> {
+        Reference.context(log, before)
+    }
+}
+
+/// The greatest share of sessions that one answer may get right, averaged over the verdicts that occur.
+const SHARE: f64 = 0.34;
+
+/// Every verdict.
+const VERDICTS: [Truth; 7] =
+    [Truth::Indeterminate, Truth::Closed, Truth::Owned, Truth::NeedsReconcile, Truth::AwaitingHuman, Truth::Ready, Truth::Idle];
+
+/// Counted per verdict, a planner with one answer is right in at most a third; and the runner finds it out.
+fn constants(cases: &[Case]) -> Result<(), String> {
+    let sessions: Vec<_> = cases
+        .iter()
+        .filter_map(|case| match &case.expectation {
+            Expectation::Truth(truth) => Some(&truth.sessions),
+            Expectation::Faults(_) => None,
+        })
+        .flatten()
+        .collect();
+    let occurring: BTreeSet<Truth> = sessions.iter().map(|session| session.verdict).collect();
+    if occurring.len() < 4 {
+        return Err(format!("only {occurring:?} occur"));
+    }
+    for constant in VERDICTS {
+        let share = |verdict: &Truth| {
+            let own: Vec<_> = sessions.iter().filter(|session| session.verdict == *verdict).collect();
+            own.iter().filter(|session| session.accepts(constant.word())).count() as f64 / own.len() as f64
+        };
+        let average = occurring.iter().map(share).sum::<f64>() / occurring.len() as f64;
+        if average > SHARE {
+            return Err(format!("always {} is right in {average:.2}", constant.word()));
+        }
+        // One case of each verdict: the runner passes those in which the constant is true, and no other.
+        for verdict in &occurring {
+            let is_of = |case: &&Case| matches!(&case.expectation, Expectation::Truth(truth) if truth.sessions[0].verdict == *verdict && truth.sessions.len() == 1 && truth.sessions[0].verdict_also.is_empty());
+            let case = cases.iter().find(is_of).ok_or_else(|| format!("no case of {}", verdict.word()))?;
+            let failures = run(case, &Constant(constant)).failures;
+            let found_out = failures.iter().any(|failure| failure.contains("verdict"));
+            if found_out == (constant == *verdict) || failures.len() != usize::from(found_out) {
+                return Err(format!("always {} in {}: {failures:?}", constant.word(), case.id));
+            }
+        }
+    }
+    Ok(())
 }
