@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use palog_conformance::json;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Stops by which the model ends its turn.
 const ENDING: &[&str] = &["end_turn", "stop_sequence", "max_tokens", "refusal"];
@@ -25,17 +26,15 @@ fn records(source: &[u8]) -> Vec<Value> {
         let text = String::from_utf8_lossy(line);
         let mut rest = text.trim_matches(|c: char| c == '\0' || c.is_whitespace() || c == '\u{feff}');
         while !rest.is_empty() {
-            let ends = rest.match_indices('}').map(|(at, _)| at + 1);
-            let whole = json::value(rest).map(|value| (value, rest.len()));
-            let first = whole.or_else(|e| ends.into_iter().find_map(|end| Some((json::value(&rest[..end]).ok()?, end))).ok_or(e));
-            match first {
-                Ok((value, len)) => {
-                    records.push(value);
-                    rest = rest[len..].trim_start_matches('\0');
+            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+            match values.next() {
+                Some(Ok(value)) => {
+                    records.extend(json::value(value.get()));
+                    rest = rest[values.byte_offset()..].trim_start_matches('\0');
                 }
                 // A broken piece: what may stand behind it begins like every record does.
-                Err(_) => match rest[1..].find("{\"parentUuid\"") {
-                    Some(at) => rest = &rest[at + 1..],
+                _ => match rest.char_indices().nth(1).and_then(|(at, _)| Some(at + rest[at..].find("{\"parentUuid\"")?)) {
+                    Some(at) => rest = &rest[at..],
                     None => break,
                 },
             }
