@@ -209,9 +209,21 @@ pub(crate) fn beside(found: &Discovery) -> String {
 
 /// Imports a session into an unnamed temporary file.
 fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<String>) -> Result<Opened, Failure> {
-    let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
-    let file = tempfile::tempfile().map_err(scratch)?;
     let progress = Progress::new(session.size());
+    let imported = scratch_log(&session, agent, &progress);
+    progress.end();
+    let (file, report) = imported?;
+    if let Some(summary) = summary_of_trouble(&report) {
+        let _ = io::Write::write_fmt(&mut terminal.err, format_args!("{}: {summary} while reading {name}\n", terminal.err_style.yellow("note")));
+        terminal.help(&format!("palog import {name} -o DIR/ tells them one by one"));
+    }
+    Ok(Opened { name: name.into(), blobs: None, path: None, imported: true, file })
+}
+
+/// The log of a session, or of one of its subagents, in an unnamed temporary file that stands at its beginning.
+pub(crate) fn scratch_log(session: &Session, agent: Option<String>, progress: &Progress) -> Result<(File, claude_code::Report), Failure> {
+    let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
+    let mut file = tempfile::tempfile().map_err(scratch)?;
     progress.begin(session.size());
     let writer = progress.count(file.try_clone().map_err(scratch)?);
     let mut target = Stream::new(BufWriter::with_capacity(1 << 20, writer));
@@ -220,15 +232,10 @@ fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<S
     }
     let mut options = claude_code::Options::default();
     options.sources = false;
-    let report = claude_code::import(&session, &mut target, &options);
-    progress.end();
-    let report = report.map_err(|e| import_failure(&e))?;
+    let report = claude_code::import(session, &mut target, &options).map_err(|e| import_failure(&e))?;
     drop(target);
-    if let Some(summary) = summary_of_trouble(&report) {
-        let _ = io::Write::write_fmt(&mut terminal.err, format_args!("{}: {summary} while reading {name}\n", terminal.err_style.yellow("note")));
-        terminal.help(&format!("palog import {name} -o DIR/ tells them one by one"));
-    }
-    Ok(Opened { name: name.into(), blobs: None, path: None, imported: true, file })
+    file.seek(SeekFrom::Start(0)).map_err(scratch)?;
+    Ok((file, report))
 }
 
 /// Counts of findings about the input, if there is more than information. What is unresolved or waits is told by the

@@ -6,7 +6,7 @@
 
 #[path = "support/fixtures.rs"]
 mod fixtures;
-#[path = "support/import.rs"]
+#[path = "../../palog-cli/src/reference/import.rs"]
 mod import;
 #[path = "support/reference.rs"]
 mod reference;

@@ -12,7 +12,6 @@ use crate::args::{Format, Import};
 use crate::choice::{Candidate, candidates, choose, choose_session};
 use crate::exit::{Exit, Failure};
 use crate::input::{self, Content, SUFFIX, compressed, import_failure, is_dash};
-use crate::output;
 use crate::progress::Progress;
 use crate::render;
 use crate::render::diagnostics::Sources;
@@ -213,8 +212,8 @@ fn record(error: &ImportError, report: &mut Report) {
 fn tell(terminal: &mut Terminal, args: &Import, destination: &Destination, report: &Report, sources: &Sources) -> Result<(), Failure> {
     let to_err = *destination == Destination::Stdout;
     match (args.format, to_err) {
-        (Format::Json, true) => write_json(&mut terminal.err, &output::import::Report::new(report)),
-        (Format::Json, false) => terminal.json(&output::import::Report::new(report)),
+        (Format::Json, true) => write_json(&mut terminal.err, report),
+        (Format::Json, false) => terminal.json(report),
         (Format::Human, _) => {
             let style = terminal.err_style;
             render::diagnostics::render(&mut terminal.err, style, &report.diagnostics, sources)?;

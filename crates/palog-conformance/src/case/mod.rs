@@ -23,6 +23,10 @@ pub struct Case {
     pub id: String,
     /// What it shows.
     pub title: String,
+    /// Ids of the rules that it tests.
+    pub rules: Vec<String>,
+    /// Who is tested.
+    pub role: Role,
     /// The level that it counts for.
     pub level: Level,
     /// The format of the source.
@@ -44,8 +48,40 @@ pub enum Expectation {
     Faults(Box<Expect>),
 }
 
-/// What a case counts for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Who is tested (spec 07, "Roles").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub enum Role {
+    /// Reads logs.
+    Reader,
+    /// Writes logs.
+    Writer,
+    /// Makes logs from files of another format.
+    Importer,
+    /// Makes states.
+    Reducer,
+    /// Makes verdicts and obligations.
+    Recoverer,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Role; 5] = [Role::Reader, Role::Writer, Role::Importer, Role::Reducer, Role::Recoverer];
+
+    /// Its name.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Role::Reader => "Reader",
+            Role::Writer => "Writer",
+            Role::Importer => "Importer",
+            Role::Reducer => "Reducer",
+            Role::Recoverer => "Recoverer",
+        }
+    }
+}
+
+/// What a case counts for (spec 07, "Levels"). A level includes those below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum Level {
     /// Bytes.
     L0,
@@ -57,6 +93,23 @@ pub enum Level {
     L3,
     /// Migration.
     L4,
+}
+
+impl Level {
+    /// Every level.
+    pub const ALL: [Level; 5] = [Level::L0, Level::L1, Level::L2, Level::L3, Level::L4];
+
+    /// Its name.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Level::L0 => "L0",
+            Level::L1 => "L1",
+            Level::L2 => "L2",
+            Level::L3 => "L3",
+            Level::L4 => "L4",
+        }
+    }
 }
 
 /// What a session is, as a whole.
@@ -100,9 +153,8 @@ impl Verdict {
 struct Manifest {
     id: String,
     title: String,
-    /// Ids of rules; not compared with anything yet.
     rules: Vec<String>,
-    role: String,
+    role: Role,
     format: String,
     level: Level,
     source: String,
@@ -150,8 +202,8 @@ impl Case {
                 return Err(fail(format!("{member} is empty")));
             }
         }
-        if manifest.role != "Importer" {
-            return Err(fail(format!("nobody runs the role {}", manifest.role)));
+        if manifest.role != Role::Importer {
+            return Err(fail(format!("nobody runs the role {}", manifest.role.word())));
         }
         if let Some(rule) = manifest.rules.iter().find(|r| !r.starts_with("R-")) {
             return Err(fail(format!("{rule} is no id of a rule")));
@@ -172,7 +224,17 @@ impl Case {
         {
             return Err(fail("case.toml and expect/ state other verdicts".into()));
         }
-        Ok(Case { id: manifest.id, title: manifest.title, level: manifest.level, format: manifest.format, source, base, expectation })
+        Ok(Case {
+            id: manifest.id,
+            title: manifest.title,
+            rules: manifest.rules,
+            role: manifest.role,
+            level: manifest.level,
+            format: manifest.format,
+            source,
+            base,
+            expectation,
+        })
     }
 
     /// The verdicts that the case states, by session.

@@ -1,4 +1,4 @@
-//! Imports with the adapter of this workspace.
+//! Imports with the adapters of this workspace.
 
 use std::path::Path;
 
