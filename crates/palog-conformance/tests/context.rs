@@ -10,6 +10,8 @@ mod fixtures;
 mod import;
 #[path = "support/reference.rs"]
 mod reference;
+#[path = "support/valid.rs"]
+mod valid;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +28,7 @@ use serde_json::{Value, json};
 struct Repair {
     name: &'static str,
     /// Applies it to messages in their common form, and tells how often it did something.
-    apply: fn(&mut Vec<Said>) -> usize,
+    apply: fn(&mut [Said]) -> usize,
     /// The requests in which it does something.
     fires: &'static [(&'static str, u64)],
 }
@@ -218,8 +220,8 @@ impl Request {
         format!("{} {} ({log})", self.scenario, self.n)
     }
 
-    /// The messages of the log in their common form, and how often each repair did something.
-    fn context(&self, repairs: &[&Repair]) -> Result<(Vec<Said>, Vec<(&'static str, usize)>), String> {
+    /// The messages of the log in their common form, and how often the repairs did something.
+    fn context(&self, repairs: &[&Repair]) -> Result<(Vec<Said>, usize), String> {
         let Some((path, at)) = &self.place else { return Err("a side request has no place in the conversation".into()) };
         let context = match at {
             At::Before(event) => Reference.context(path, Some(event))?,
@@ -233,7 +235,7 @@ impl Request {
         }
         let log = Log::read(path)?;
         let mut said = common(owned(&context, &log)?);
-        let fired = repairs.iter().map(|repair| (repair.name, (repair.apply)(&mut said))).collect();
+        let fired = repairs.iter().map(|repair| (repair.apply)(&mut said)).sum();
         Ok((said, fired))
     }
 
@@ -326,7 +328,7 @@ fn is_mark(block: &Value) -> bool {
 }
 
 /// Where users' records are merged and text meets text, the client ends the former with a line feed.
-fn text_join(messages: &mut Vec<Said>) -> usize {
+fn text_join(messages: &mut [Said]) -> usize {
     let mut fired = 0;
     for message in messages.iter_mut().filter(|m| m.role == "user") {
         for at in 1..message.blocks.len() {
@@ -346,7 +348,7 @@ fn text_join(messages: &mut Vec<Said>) -> usize {
 fn fires(repair: &Repair, requests: &[Request]) -> Result<(), String> {
     let mut found = BTreeSet::new();
     for request in requests.iter().filter(|r| r.place.is_some()) {
-        if request.context(&[repair])?.1.iter().any(|(_, times)| *times > 0) {
+        if request.context(&[repair])?.1 > 0 {
             found.insert((request.scenario.as_str(), request.n));
         }
     }

@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 const SMALL: usize = 4096;
 /// At how many places larger files are cut.
 const SAMPLED: usize = 400;
-/// At how many bytes a log is cut, and a file beside a transcript.
+/// At how many bytes a log is cut, and each file of a folder.
 const SAMPLED_FEW: usize = 40;
 
 fn main() -> ExitCode {
@@ -49,8 +49,8 @@ fn main() -> ExitCode {
                 add(&mut trials, "transcript", &path, move |path| cut_transcript(path, &copy));
                 add(&mut trials, "log", &path, move |path| cut_log(path, &bytes));
             }
-            for source in sources.iter().filter(|source| source.is_dir() && !layout::beside(source).is_empty()) {
-                add(&mut trials, "beside", source, cut_beside);
+            for source in sources.iter().filter(|source| source.is_dir()) {
+                add(&mut trials, "folder", source, cut_folder);
             }
             let all = cases.clone();
             trials.push(Trial::test("the small reader finds what the truths know", move || knows(&all).map_err(Failed::from)));
@@ -114,15 +114,7 @@ fn cut_transcript(transcript: &Path, whole: &[u8]) -> Result<(), String> {
     let path = folder.path().join(layout::name_of(transcript, whole));
     at_each(places(whole.len(), SAMPLED), |at| {
         fs::write(&path, &whole[..at]).map_err(|e| e.to_string())?;
-        let may_have_run = reader::may_have_run(&whole[..at]);
-        match memory::in_memory(&path)? {
-            Some(log) => {
-                valid::check(&log, None)?;
-                is_safe(verdict(&log)?, &may_have_run)
-            }
-            None if may_have_run.is_empty() => Ok(()),
-            None => Err(format!("no log, and {may_have_run:?} may have run")),
-        }
+        is_safely_read(&path, &whole[..at])
     })
 }
 
@@ -152,8 +144,8 @@ fn cut_log(transcript: &Path, whole: &[u8]) -> Result<(), String> {
     })
 }
 
-/// A file beside the transcript that is cut at any byte.
-fn cut_beside(source: &Path) -> Result<(), String> {
+/// Any file of a folder that is cut at any byte: what lies beside the transcript decides nothing.
+fn cut_folder(source: &Path) -> Result<(), String> {
     let folder = scratch()?;
     let copy = folder.path().join("copy");
     for file in layout::files(source) {
@@ -161,21 +153,32 @@ fn cut_beside(source: &Path) -> Result<(), String> {
         fs::create_dir_all(to.parent().unwrap_or(&copy)).map_err(|e| e.to_string())?;
         fs::copy(&file, to).map_err(|e| e.to_string())?;
     }
-    let transcript = layout::transcripts(source).into_iter().next().ok_or("no transcript")?;
-    let may_have_run = reader::may_have_run(&fs::read(transcript).map_err(|e| e.to_string())?);
-    for file in layout::beside(source) {
-        let path = copy.join(file.strip_prefix(source).unwrap_or(&file));
+    let is_main = |path: &PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with("agent-"));
+    let main = layout::transcripts(&copy).into_iter().find(is_main).ok_or("no transcript")?;
+    let files: BTreeSet<PathBuf> = layout::owned(&copy).into_values().flatten().map(|(path, _)| path).collect();
+    for path in files {
         let whole = fs::read(&path).map_err(|e| e.to_string())?;
         at_each(places(whole.len(), SAMPLED_FEW), |at| {
             fs::write(&path, &whole[..at]).map_err(|e| e.to_string())?;
-            let log = memory::in_memory(&copy)?.ok_or("no log")?;
-            valid::check(&log, None)?;
-            is_safe(verdict(&log)?, &may_have_run)
+            is_safely_read(&copy, &fs::read(&main).map_err(|e| e.to_string())?)
         })
-        .map_err(|why| format!("{}: {why}", file.display()))?;
+        .map_err(|why| format!("{}: {why}", path.strip_prefix(&copy).unwrap_or(&path).display()))?;
         fs::write(&path, &whole).map_err(|e| e.to_string())?;
     }
     Ok(())
+}
+
+/// Imports, and compares the verdict with what the transcript itself shows.
+fn is_safely_read(source: &Path, transcript: &[u8]) -> Result<(), String> {
+    let may_have_run = reader::may_have_run(transcript);
+    match memory::in_memory(source)? {
+        Some(log) => {
+            valid::check(&log, None)?;
+            is_safe(verdict(&log)?, &may_have_run)
+        }
+        None if may_have_run.is_empty() => Ok(()),
+        None => Err(format!("no log, and {may_have_run:?} may have run")),
+    }
 }
 
 /// The small reader agrees with the truths on what holds a session, so that the tests above look for the right calls.

@@ -6,6 +6,8 @@ mod fixtures;
 mod import;
 #[path = "support/reference.rs"]
 mod reference;
+#[path = "support/valid.rs"]
+mod valid;
 
 use std::process::ExitCode;
 

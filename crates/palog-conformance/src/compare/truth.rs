@@ -45,7 +45,7 @@ fn compare(run: &Run<'_>, imported: &Imported, session: &Session, failures: &mut
     equal("usage", &usage(state), &session.usage, failures);
     equal("children", &children(state), &sorted(session.children.iter().cloned()), failures);
     equal("parent", &json::text(state, "/parent/session").map(str::to_owned), &session.parent, failures);
-    if session.ended.is_some() != !state["closed"].is_null() {
+    if session.ended.is_some() == state["closed"].is_null() {
         failures.push(format!("ended: expected {:?}, found {}", session.ended, state["closed"]));
     }
     let pending = sorted(json::list(state, "/pending").iter().filter_map(|p| json::text(p, "/kind")));
