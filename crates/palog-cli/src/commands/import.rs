@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::writer::{Bulk, WriteError};
-use palog_claude_code::{self as claude_code, Directory, ImportError, LogName, Output, Report, Session, Stream, Target};
+use palog_claude_code::{
+    self as claude_code, Directory, ImportError, LogName, Output, Report, Session, Stream, Target,
+};
 
 use crate::args::{Format, Import};
 use crate::choice::{Candidate, candidates, choose, choose_session};
@@ -63,7 +65,8 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
     let work = find(args)?;
     if work.sessions.len() > 1 && !matches!(destination, Destination::Directory(_)) {
         // Fails, and lists them.
-        choose("the input", candidates(&work.sessions), None).map_err(|failure| failure.help("-o DIR/ writes them all, each to a log of its own"))?;
+        choose("the input", candidates(&work.sessions), None)
+            .map_err(|failure| failure.help("-o DIR/ writes them all, each to a log of its own"))?;
     }
     let mut target = Selected {
         inner: match &destination {
@@ -132,7 +135,8 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
 
 /// The sessions that are asked for.
 fn find(args: &Import) -> Result<Work, Failure> {
-    let mut work = Work { sessions: Vec::new(), agent: None, roots: Vec::new(), hints: Vec::new(), found: Report::default() };
+    let mut work =
+        Work { sessions: Vec::new(), agent: None, roots: Vec::new(), hints: Vec::new(), found: Report::default() };
     let mut seen = BTreeSet::new();
     let mut nothing = None;
     for path in &args.paths {
@@ -142,7 +146,10 @@ fn find(args: &Import) -> Result<Work, Failure> {
         }
         if is_dash(path) {
             if args.session.is_some() {
-                return Err(Failure::new(Exit::Usage, "--session chooses among the sessions of files and directories, and standard input holds one"));
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "--session chooses among the sessions of files and directories, and standard input holds one",
+                ));
             }
             check("standard input", input::content_of_stdin()?)?;
             work.sessions.push(claude_code::session_from_stdin());
@@ -169,7 +176,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
                 let input = file.strip_prefix(path).unwrap_or(file).to_string_lossy().into_owned();
                 let place = Place { input: Some(input), ..Place::default() };
                 let why = "it is named like a session, and its content is none of one; it was not imported";
-                work.found.diagnostics.push(Diagnostic::new(Code::NothingRecognised, Severity::Error, place).because(why));
+                work.found
+                    .diagnostics
+                    .push(Diagnostic::new(Code::NothingRecognised, Severity::Error, place).because(why));
             }
         }
         work.roots.push(path.into());
@@ -189,7 +198,10 @@ fn find(args: &Import) -> Result<Work, Failure> {
 /// Refuses what needs no import, or cannot be.
 fn check(name: &str, content: Content) -> Result<(), Failure> {
     match content {
-        Content::Log => Err(Failure::new(Exit::Usage, format!("{name} is a log of palog already")).help(format!("palog show {name}"))),
+        Content::Log => {
+            Err(Failure::new(Exit::Usage, format!("{name} is a log of palog already"))
+                .help(format!("palog show {name}")))
+        }
         Content::Zstd => Err(compressed(name)),
         Content::Empty => Err(Failure::new(Exit::Unreadable, format!("{name} is empty"))),
         Content::Other => Ok(()),
@@ -209,7 +221,13 @@ fn record(error: &ImportError, report: &mut Report) {
 }
 
 /// Prints the report: to standard error, if standard output holds a log.
-fn tell(terminal: &mut Terminal, args: &Import, destination: &Destination, report: &Report, sources: &Sources) -> Result<(), Failure> {
+fn tell(
+    terminal: &mut Terminal,
+    args: &Import,
+    destination: &Destination,
+    report: &Report,
+    sources: &Sources,
+) -> Result<(), Failure> {
     let to_err = *destination == Destination::Stdout;
     match (args.format, to_err) {
         (Format::Json, true) => write_json(&mut terminal.err, report),
@@ -232,7 +250,12 @@ fn tell(terminal: &mut Terminal, args: &Import, destination: &Destination, repor
 }
 
 /// The exit status: partial success is never 0.
-fn conclude(terminal: &mut Terminal, mut failures: Vec<(String, Failure)>, sessions: usize, errors: bool) -> Result<Exit, Failure> {
+fn conclude(
+    terminal: &mut Terminal,
+    mut failures: Vec<(String, Failure)>,
+    sessions: usize,
+    errors: bool,
+) -> Result<Exit, Failure> {
     if sessions == 1
         && let Some((_, failure)) = failures.pop()
     {

@@ -57,12 +57,14 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Ls) -> Result<Exit, Failure> {
 /// Where the client keeps its files.
 fn root() -> Result<PathBuf, Failure> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let root = set("CLAUDE_CONFIG_DIR").or_else(|| set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".claude")));
+    let root = set("CLAUDE_CONFIG_DIR")
+        .or_else(|| set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".claude")));
     match root {
         Some(root) if root.is_dir() => Ok(root),
         Some(root) => {
             let failure = Failure::new(Exit::NothingMatched, format!("{} is not there", root.display()));
-            Err(failure.help("sessions of Claude Code lie in $CLAUDE_CONFIG_DIR or ~/.claude: palog ls PATH looks elsewhere"))
+            Err(failure
+                .help("sessions of Claude Code lie in $CLAUDE_CONFIG_DIR or ~/.claude: palog ls PATH looks elsewhere"))
         }
         None => Err(Failure::new(Exit::Usage, "nothing tells where the home directory is").help("palog ls PATH")),
     }
@@ -72,7 +74,8 @@ fn root() -> Result<PathBuf, Failure> {
 fn judge(paths: &[PathBuf], sessions: &mut [Session]) -> Result<(), Failure> {
     let mut found = HashMap::new();
     for path in paths {
-        let discovery = claude_code::discover(path).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
+        let discovery =
+            claude_code::discover(path).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
         found.extend(discovery.sessions.into_iter().filter_map(|s| Some((s.path()?.to_path_buf(), s))));
     }
     let progress = Progress::new(sessions.iter().map(|s| s.listed.bytes).sum());

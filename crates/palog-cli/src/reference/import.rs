@@ -4,7 +4,7 @@ use std::path::Path;
 
 use palog_claude_code::{Directory, Options, Report, discover, import};
 
-use crate::valid;
+use super::valid;
 
 /// Imports every session at `source` into the directory `into`. Every log is valid.
 pub(crate) fn imported(source: &Path, into: &Path) -> Result<Report, String> {
@@ -15,7 +15,8 @@ pub(crate) fn imported(source: &Path, into: &Path) -> Result<Report, String> {
         report.extend(import(session, &mut target, &Options::default()).map_err(|e| e.to_string())?);
     }
     for path in report.logs.iter().filter_map(|log| log.path.as_deref()) {
-        valid::check(&std::fs::read(path).map_err(|e| e.to_string())?, Some(path)).map_err(|why| format!("{}: {why}", path.display()))?;
+        valid::check(&std::fs::read(path).map_err(|e| e.to_string())?, Some(path))
+            .map_err(|why| format!("{}: {why}", path.display()))?;
     }
     Ok(report)
 }

@@ -29,8 +29,16 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, context: &Context) -> io
     }
     for left_out in context.omitted.iter().take(10) {
         let what = left_out.part.as_deref().unwrap_or("event");
-        let which = left_out.action.as_ref().or(left_out.event.as_ref()).map_or_else(String::new, |id| format!(" of {}", clean_line(id)));
-        writeln!(out, "{}", style.yellow(&format!("left out: {what}{which} ({})", left_out.reason.word().replace('_', " "))))?;
+        let which = left_out
+            .action
+            .as_ref()
+            .or(left_out.event.as_ref())
+            .map_or_else(String::new, |id| format!(" of {}", clean_line(id)));
+        writeln!(
+            out,
+            "{}",
+            style.yellow(&format!("left out: {what}{which} ({})", left_out.reason.word().replace('_', " ")))
+        )?;
     }
     let more = context.omitted.len().saturating_sub(10);
     if more > 0 {

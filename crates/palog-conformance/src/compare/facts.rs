@@ -21,7 +21,9 @@ fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Opt
     let log = &imported.log;
     let count = |path: &str| json::count(state, path).map_or(Value::Null, Value::from);
     Some(Ok(match what {
-        "order" => own_records(log).into_iter().filter_map(|r| json::text(&r.native, "/uuid").map(Value::from)).collect(),
+        "order" => {
+            own_records(log).into_iter().filter_map(|r| json::text(&r.native, "/uuid").map(Value::from)).collect()
+        }
         "records_seen_by_vendor_client" => first_of_each_line(log).into(),
         "recovered_behind_fragment" => behind_fragments(log),
         "fragment_bytes" => log.notes(&["fragment", "torn"]).map(|(_, _, len)| len).sum::<u64>().into(),
@@ -32,7 +34,9 @@ fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Opt
         "title" => state["title"].clone(),
         "blocks_of_first_response" => blocks_of_first_response(log),
         "usage" => return usage(state, expected),
-        "open_calls" => open_calls(imported).map(|a| json!({"call": a["action"], "name": a["name"], "outcome": a["state"]})).collect(),
+        "open_calls" => open_calls(imported)
+            .map(|a| json!({"call": a["action"], "name": a["name"], "outcome": a["state"]}))
+            .collect(),
         "lost_results" => unresolved(state).filter(|a| a["passed_over"] == true).map(|a| a["action"].clone()).collect(),
         "logical_events" => own_records(log).len().into(),
         "reachable" => return Some(reachable(imported)),
@@ -57,7 +61,8 @@ fn own_records(log: &Log) -> Vec<crate::log::Record> {
 fn first_of_each_line(log: &Log) -> usize {
     let mains = log.sources.iter().filter(|(name, _)| Log::is_main(name));
     let lines = mains.flat_map(|(_, bytes)| bytes.split(|b| *b == b'\n')).filter(|line| !line.is_empty());
-    let whole = |line: &&[u8]| matches!(serde_json::Deserializer::from_slice(line).into_iter::<Value>().next(), Some(Ok(_)));
+    let whole =
+        |line: &&[u8]| matches!(serde_json::Deserializer::from_slice(line).into_iter::<Value>().next(), Some(Ok(_)));
     lines.filter(whole).count()
 }
 
@@ -65,9 +70,11 @@ fn first_of_each_line(log: &Log) -> usize {
 fn behind_fragments(log: &Log) -> Value {
     let mut found = Vec::new();
     for (source, at, len) in log.notes(&["fragment"]) {
-        let rest = log.sources.get(source).map(|bytes| &bytes[usize::try_from(at + len).unwrap_or(0)..]).unwrap_or_default();
+        let rest =
+            log.sources.get(source).map(|bytes| &bytes[usize::try_from(at + len).unwrap_or(0)..]).unwrap_or_default();
         let line_end = at + len + rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len()) as u64;
-        let records = log.main_records().into_iter().filter(|r| r.source == source && r.at >= at + len && r.end() <= line_end);
+        let records =
+            log.main_records().into_iter().filter(|r| r.source == source && r.at >= at + len && r.end() <= line_end);
         found.extend(records.filter_map(|r| r.id().map(Value::from)));
     }
     found.into()

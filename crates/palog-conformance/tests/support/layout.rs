@@ -23,7 +23,8 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
 /// The files of each session and subagent in `source`: a transcript, a project's folder or a configuration folder.
 pub(crate) fn owned(source: &Path) -> Owned {
     let mut owned = Owned::new();
-    let mut own = |id: &str, path: &Path, bytes: Vec<u8>| owned.entry(id.to_owned()).or_default().push((path.into(), bytes));
+    let mut own =
+        |id: &str, path: &Path, bytes: Vec<u8>| owned.entry(id.to_owned()).or_default().push((path.into(), bytes));
     if source.is_file() {
         let bytes = read(source);
         own(&session_of(&bytes), source, bytes);
@@ -41,7 +42,8 @@ pub(crate) fn owned(source: &Path) -> Owned {
         own(&session, path, read(path));
         for beside in files(&path.with_extension("")) {
             let name = beside.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let agent = name.strip_prefix("agent-").map(|n| n.trim_end_matches(".jsonl").trim_end_matches(".meta.json"));
+            let agent =
+                name.strip_prefix("agent-").map(|n| n.trim_end_matches(".jsonl").trim_end_matches(".meta.json"));
             own(agent.unwrap_or(&session), &beside, read(&beside));
             // What says which call made the agent is told by both logs.
             if agent.is_some() && name.ends_with(".meta.json") {
@@ -59,7 +61,12 @@ pub(crate) fn owned(source: &Path) -> Owned {
         let history = source.join("history.jsonl");
         if history.is_file() {
             let bytes = read(&history);
-            let lines: Vec<u8> = bytes.split_inclusive(|b| *b == b'\n').filter(|line| session_of(line) == session).flatten().copied().collect();
+            let lines: Vec<u8> = bytes
+                .split_inclusive(|b| *b == b'\n')
+                .filter(|line| session_of(line) == session)
+                .flatten()
+                .copied()
+                .collect();
             if !lines.is_empty() {
                 own(&session, &history, lines);
             }
@@ -71,7 +78,9 @@ pub(crate) fn owned(source: &Path) -> Owned {
 /// The transcripts among the files: of sessions and of subagents.
 pub(crate) fn transcripts(source: &Path) -> Vec<PathBuf> {
     let all = owned(source).into_values().flatten().map(|(path, _)| path);
-    let is_transcript = |path: &PathBuf| path.extension().is_some_and(|e| e == "jsonl") && path.file_name().is_some_and(|n| n != "history.jsonl");
+    let is_transcript = |path: &PathBuf| {
+        path.extension().is_some_and(|e| e == "jsonl") && path.file_name().is_some_and(|n| n != "history.jsonl")
+    };
     all.filter(is_transcript).collect()
 }
 

@@ -105,7 +105,9 @@ impl<R: Read + Seek> Reading<R> {
                 return ControlFlow::Break(());
             }
             let data = match event.kind.as_str() {
-                "message.added" | "context.compacted" | "branch.moved" | "action.proposed" => payload(event, line, faults),
+                "message.added" | "context.compacted" | "branch.moved" | "action.proposed" => {
+                    payload(event, line, faults)
+                }
                 other => Data::Other(other.into(), event.data.borrowed()),
             };
             if let Data::ActionProposed(action) = &data {
