@@ -37,7 +37,7 @@ pub(crate) struct Entry<'a> {
     data: &'a Data<'a>,
 }
 
-/// A session as people read it; written item by item, see [`Overview::json_head`].
+/// A session as people read it; written item by item, see `Overview::json_head`.
 #[cfg(any(test, feature = "schema"))]
 #[derive(schemars::JsonSchema, Serialize)]
 pub(crate) struct Transcript<'a> {
