@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use palog_claude_code::{ImportError, Options, Stream, discover, import};
+use palog_claude_code::{ImportError, Stream};
+
+use crate::import::sessions;
 
 /// Bytes that can be had back from whoever was given a handle.
 #[derive(Clone, Default)]
@@ -23,10 +25,10 @@ impl Write for Shared {
 
 /// The log of the first session at `source`; `None` where no record in it is known.
 pub(crate) fn in_memory(source: &Path) -> Result<Option<Vec<u8>>, String> {
-    let found = discover(source).map_err(|e| e.to_string())?;
-    let Some(session) = found.sessions.first() else { return Ok(None) };
+    let sessions = sessions(source)?;
+    let Some(session) = sessions.first() else { return Ok(None) };
     let shared = Shared::default();
-    match import(session, &mut Stream::new(shared.clone()), &Options::default()) {
+    match session.import(&mut Stream::new(shared.clone())) {
         Ok(_) => Ok(Some(std::mem::take(&mut *shared.0.lock().map_err(|e| e.to_string())?))),
         Err(ImportError::NothingRecognised { .. }) => Ok(None),
         Err(error) => Err(error.to_string()),

@@ -71,7 +71,7 @@ fn findings(diagnostics: &Diagnostics) -> Value {
 fn json_of(report: &Report) -> Value {
     let logs = report.logs.iter().map(|log| {
         json!({
-            "path": log.path, "session": log.session, "parent": log.parent, "format": palog_claude_code::FORMAT.name,
+            "path": log.path, "session": log.session, "parent": log.parent,
             "records": log.records, "events": log.events,
         })
     });
