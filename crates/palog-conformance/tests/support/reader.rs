@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 use palog_conformance::json;
 use serde_json::Value;
 
+#[path = "codex.rs"]
+mod codex;
+
 /// Stops by which the model ends its turn.
 const ENDING: &[&str] = &["end_turn", "stop_sequence", "max_tokens", "refusal"];
 
@@ -34,7 +37,7 @@ fn records(source: &[u8]) -> Vec<Value> {
                     rest = rest[len..].trim_start_matches('\0');
                 }
                 // A broken piece: what may stand behind it begins like every record does.
-                Err(_) => match rest[1..].find("{\"parentUuid\"") {
+                Err(_) => match ["{\"parentUuid\"", "{\"timestamp\""].iter().filter_map(|m| rest.get(1..)?.find(m)).min() {
                     Some(at) => rest = &rest[at + 1..],
                     None => break,
                 },
@@ -82,6 +85,9 @@ fn is_refusal_note(record: &Value) -> bool {
 /// and no later turn was answered.
 pub(crate) fn may_have_run(source: &[u8]) -> BTreeSet<String> {
     let records = records(source);
+    if records.iter().any(|r| !r["payload"].is_null() || !r["record_type"].is_null()) {
+        return codex::may_have_run(&records);
+    }
     let mut found = BTreeSet::new();
     for (at, record) in records.iter().enumerate().filter(|(_, r)| r["type"] == "assistant") {
         let later = &records[at + 1..];
