@@ -122,6 +122,9 @@ pub fn discover(path: &Path) -> io::Result<Discovery> {
         for project in directories(path)? {
             discover_project(&project, path, None, &mut found)?;
         }
+        if path.file_name().is_some_and(|n| n == "projects") {
+            found.beside.extend(path.parent().into_iter().flat_map(outside));
+        }
     }
     Ok(found)
 }

@@ -26,7 +26,7 @@ pub struct Format {
     pub name: &'static str,
     /// How people call the program that writes it.
     pub product: &'static str,
-    /// Name and revision of the mapping; a new revision gives new ids.
+    /// Name and revision of the mapping; a new revision gives new log ids.
     pub mapping: &'static str,
     /// Reverse DNS name under which its kept records go.
     pub namespace: &'static str,

@@ -179,7 +179,7 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
     }
     let found = discover(path)?;
     let chosen = choose_session(&name, &found.sessions, wanted)?;
-    if meta.is_file() && !found.beside.is_empty() {
+    if !found.beside.is_empty() {
         terminal.help(&beside(&found));
     }
     let session = found.sessions.into_iter().nth(chosen.index).ok_or_else(|| Failure::new(Exit::Bug, "a session is gone"))?;
@@ -200,11 +200,11 @@ pub(crate) fn discover(path: &Path) -> Result<Discovery, Failure> {
     Ok(found)
 }
 
-/// The hint that names what lies beside a file and was not read.
+/// The hint that names what lies beside the input and was not read.
 pub(crate) fn beside(found: &Discovery) -> String {
     let names: Vec<String> = found.beside.iter().take(5).map(|p| p.display().to_string()).collect();
     let more = if found.beside.len() > 5 { " …" } else { "" };
-    format!("this file alone was read; what belongs to its session also lies in {}{more}: give the directory to read that as well", names.join(", "))
+    format!("what was named was read alone; more of its sessions lies in {}{more}: give the directory above to read that as well", names.join(", "))
 }
 
 /// Imports a session into an unnamed temporary file.

@@ -339,7 +339,7 @@ fn import_of_a_file_names_what_lies_beside_it() {
     let file = fixture(&format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"));
     let run = bench.run(&["import", &file, "-o", "out/"]);
     assert_eq!(run.code, 0, "{}", run.err);
-    let help = run.err.lines().find(|l| l.starts_with("help: this file alone was read")).unwrap_or_else(|| panic!("{}", run.err));
+    let help = run.err.lines().find(|l| l.starts_with("help: what was named was read alone")).unwrap_or_else(|| panic!("{}", run.err));
     assert!(help.contains("snap-after-kill/sessions"), "{help}");
 }
 

@@ -114,7 +114,7 @@ fn move_largest(store: &BlobStore, draft: &mut Draft<'_>) -> io::Result<bool> {
 }
 
 /// Stores a value: the characters of a string (`text/plain`), or the JSON text where the value is no string or holds lone
-/// surrogates (`application/json`).
+/// surrogates (`application/json`; spec 01, R-BYT-014).
 fn to_blob(store: &BlobStore, raw: &Raw<'_>) -> io::Result<BlobRef<'static>> {
     match raw.text() {
         Some(text) if raw.lone_surrogates().is_empty() && Raw::string(&text).get() == raw.get() => {

@@ -268,7 +268,7 @@ pub struct BlobRef<'a> {
     /// Media type of the content.
     pub media: Str<'a>,
     /// File name that the content had, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
     pub name: Option<Str<'a>>,
 }
 
@@ -288,7 +288,7 @@ pub struct Omission {
     /// The reason.
     pub reason: OmittedReason,
     /// Length of the missing content in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
@@ -317,8 +317,9 @@ fn reserved(text: &str) -> Option<&'static str> {
     RESERVED.into_iter().find(|name| inner.starts_with(name))
 }
 
+/// It has one member: what stood beside it would be lost.
 #[derive(serde::Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
+#[serde(bound(deserialize = "'de: 'a"), deny_unknown_fields)]
 struct Literal<'a> {
     #[serde(rename = "$literal")]
     literal: Raw<'a>,
@@ -511,6 +512,11 @@ mod tests {
         let text = serde_json::to_string(&tricky).expect("it serialises");
         assert_eq!(text, r#"{"$literal":{ "$blob":"sha256:x"}}"#);
         assert_eq!(value(&text), tricky);
+    }
+
+    #[test]
+    fn a_literal_has_nothing_beside_it() {
+        assert!(serde_json::from_str::<Value<'_>>(r#"{"$literal":1,"more":2}"#).is_err());
     }
 
     #[test]

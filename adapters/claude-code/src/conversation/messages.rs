@@ -46,7 +46,9 @@ fn said(record: &Record<'_>, content: &Content<'_>) -> Said {
         return Said::Notification;
     }
     let typed = record.prompt_source.is_some();
-    let Some(text) = only_text(content).filter(|_| !typed) else { return Said::Prompt };
+    let Some(text) = only_text(content).filter(|_| !typed) else {
+        return if record.is_meta { Said::Reminder } else { Said::Prompt };
+    };
     let text = text.trim_start();
     if matches!(content, Content::Blocks(_)) && INTERRUPTIONS.contains(&text) {
         return Said::Interruption;

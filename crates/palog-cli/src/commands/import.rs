@@ -162,7 +162,7 @@ fn find(args: &Import) -> Result<Work, Failure> {
             }
             Err(failure) => return Err(failure),
         };
-        if single && !found.beside.is_empty() {
+        if !found.beside.is_empty() {
             work.hints.push(input::beside(&found));
         }
         if !single && args.session.is_none() {

@@ -6,7 +6,7 @@ use crate::blob::hex;
 
 /// The UUIDv7 of a time and 74 random bits (of the ten bytes the first six bits are not used).
 ///
-/// For callers with a clock and a source of randomness of their own; with the feature `live`, [`new_id`] has both.
+/// For callers with a clock and a source of randomness of their own; with the feature `live`, `new_id` has both.
 #[must_use]
 pub fn uuid_v7(time: SystemTime, random: [u8; 10]) -> String {
     let millis = time.duration_since(UNIX_EPOCH).map_or(0, |t| t.as_millis() as u64);

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::error::{AppendError, OpenError};
 use super::id::uuid_v7;
 use super::lock::Lock;
-use super::tail::{Head, Tail, TailError, read_added};
+use super::tail::{Head, Tail, TailError, check_version, read_added};
 use super::{At, Durability, Expect, Torn};
 use crate::blob::BlobStore;
 use crate::cursor::Cursor;
@@ -58,15 +58,17 @@ impl LogFile {
     /// returns.
     ///
     /// # Errors
-    /// When there is a file of that name ([`OpenError::Io`] with `AlreadyExists`), when `opening` opens nothing, or when
-    /// the disk refuses.
+    /// When there is a file of that name ([`OpenError::Io`] with `AlreadyExists`), when `opening` opens nothing or is of a
+    /// version that this crate does not write, or when the disk refuses. A process that is killed here may leave a hidden
+    /// file `.log.PID.N`.
     pub fn create(path: impl Into<PathBuf>, log: impl Into<String>, opening: &mut Draft<'_>) -> Result<Self, OpenError> {
         let path = path.into();
-        if !matches!(opening.data, Data::LogOpened(_)) {
+        let Data::LogOpened(opened) = &opening.data else {
             let why = "a log begins with log.opened";
             let diagnostic = Diagnostic::new(Code::NotOpened, Severity::Error, Place::default()).because(why);
             return Err(OpenError::Refused(Box::new(diagnostic.rule("R-ENV-003"))));
-        }
+        };
+        check_version(&opened.spec, Place::default())?;
         if path.symlink_metadata().is_ok() {
             return Err(OpenError::Io(io::ErrorKind::AlreadyExists.into()));
         }
@@ -296,12 +298,11 @@ impl LogFile {
                 return Err(AppendError::StaleEpoch { newest });
             }
             newest = draft.epoch;
-            match draft.data {
-                Data::LogOpened(_) => return Err(AppendError::OpenedTwice),
-                Data::NoteAdded(_) => {}
+            match draft.data.name() {
+                "log.opened" => return Err(AppendError::OpenedTwice),
+                "note.added" => {}
                 _ if closed => return Err(AppendError::Closed),
-                Data::LogClosed(_) => closed = true,
-                _ => {}
+                name => closed = name == "log.closed",
             }
         }
         Ok(())
@@ -316,7 +317,7 @@ impl LogFile {
             self.head = Head {
                 cursor: Cursor::of(seq, &self.buffer[start..self.buffer.len() - 1]),
                 epoch: draft.epoch,
-                closed: self.head.closed || matches!(draft.data, Data::LogClosed(_)),
+                closed: self.head.closed || draft.data.name() == "log.closed",
             };
             for value in draft.data.values_mut() {
                 if let Value::Blob(blob) = value

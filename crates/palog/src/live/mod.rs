@@ -67,6 +67,9 @@ pub enum Durability {
 
 /// What the caller takes for granted of the log; an append is refused where it does not hold (spec 04, "The execution
 /// loop"). The default expects nothing.
+///
+/// An expected head is also what makes it safe to try again: who died before an append was acknowledged, and appends the
+/// same on the same head, is refused if it had got in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expect {
     /// The head.

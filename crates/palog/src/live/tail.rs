@@ -116,17 +116,20 @@ fn read_opening(mut file: &File) -> Result<String, TailError> {
         Ok(_) => return Err(not_opened("the first event is not log.opened").into()),
         Err(e) => return Err(refusal(Code::BadPayload, line.place(), format!("log.opened: {e}")).into()),
     };
-    let spec = &opened.spec;
+    check_version(&opened.spec, line.place())?;
+    Ok(event.log.to_string())
+}
+
+/// Refuses a version of the format that this crate must not write.
+pub(super) fn check_version(spec: &str, place: Place) -> Result<(), TailError> {
     let newest = version(SPEC).map_or(0, |(_, minor)| minor);
-    match version(spec) {
-        Some((MAJOR, minor)) if minor <= newest => Ok(event.log.to_string()),
-        Some((MAJOR, _)) => {
-            let why = format!("the log is of version {spec}, this program writes {SPEC}");
-            Err(refusal(Code::NewerMinor, line.place(), why).into())
-        }
-        Some(_) => Err(refusal(Code::UnsupportedVersion, line.place(), format!("version {spec}")).rule("R-ENV-001").into()),
-        None => Err(refusal(Code::BadPayload, line.place(), format!("{spec:?} is no version")).into()),
+    Err(match version(spec) {
+        Some((MAJOR, minor)) if minor <= newest => return Ok(()),
+        Some((MAJOR, _)) => refusal(Code::NewerMinor, place, format!("the log is of version {spec}, this program writes {SPEC}")),
+        Some(_) => refusal(Code::UnsupportedVersion, place, format!("version {spec}")).rule("R-ENV-001"),
+        None => refusal(Code::BadPayload, place, format!("{spec:?} is no version")),
     }
+    .into())
 }
 
 /// Whole lines that end at one place of the file.

@@ -7,7 +7,7 @@ use crate::blob::BlobState;
 use crate::diagnostic::Code;
 use crate::envelope::{ActorKind, Draft};
 use crate::events::{Data, LogClosed, LogEnd, LogOpened, MessageAdded, NoteAdded, Part, Role, TurnStarted};
-use crate::json::{BlobRef, Value};
+use crate::json::{BlobRef, Raw, Value};
 use crate::reader::{Item, Reader};
 
 struct Scene {
@@ -114,6 +114,11 @@ fn a_log_is_created_once_and_has_its_opening_from_the_start() {
     let scene = Scene::new();
     let wrong = LogFile::create(&scene.path, "log", &mut event(0)).expect_err("no opening");
     assert_eq!(wrong.code(), Some(Code::NotOpened));
+    let mut newer = opening();
+    let Data::LogOpened(opened) = &mut newer.data else { panic!("an opening") };
+    opened.spec = "1.99".into();
+    let newer = LogFile::create(&scene.path, "log", &mut newer).expect_err("not ours to write");
+    assert_eq!(newer.code(), Some(Code::NewerMinor));
     let log = scene.create();
     assert_eq!((log.head().seq, log.next_seq(), log.log()), (0, 1, "log"));
     assert_eq!(scene.events(), [(0, "opened".into(), "log.opened".into())]);
@@ -208,9 +213,12 @@ fn a_group_is_accepted_as_a_whole_or_not_at_all() {
     log.append_group(&mut [event(4), closing(), note(1)], ANY, Durability::Sync).expect("append");
     log.append(&mut note(2), ANY, Durability::Sync).expect("notes may follow");
     log.append(&mut event(6), ANY, Durability::Sync).expect_err("nothing else may");
+    let other = Data::Other("x.org.example/kind".into(), Raw::of(&0));
+    log.append(&mut Draft::new("other", ActorKind::Harness, other), ANY, Durability::Sync).expect_err("nothing else may");
     assert_eq!(scene.events().len(), 8);
 }
 
+// R-BYT-004.
 #[test]
 fn what_is_buffered_comes_with_a_flush_a_sync_the_end_or_when_it_is_much() {
     let scene = Scene::new();
@@ -232,6 +240,7 @@ fn what_is_buffered_comes_with_a_flush_a_sync_the_end_or_when_it_is_much() {
     assert_eq!(scene.events().len(), 10);
 }
 
+// R-BYT-010 and R-BYT-012.
 #[test]
 fn long_values_move_to_blobs_and_a_missing_blob_is_refused() {
     let scene = Scene::new();
@@ -266,6 +275,7 @@ fn a_line_over_the_limit_is_refused() {
     assert_eq!(scene.events().len(), 2);
 }
 
+// R-BYT-005 and R-BYT-006.
 #[test]
 fn a_torn_tail_is_kept_and_named_wherever_it_was_cut() {
     let scene = Scene::with(3);
@@ -470,6 +480,7 @@ fn whoever_ignores_the_lock_is_noticed() {
     }
 }
 
+// R-BYT-020.
 #[test]
 fn a_cursor_goes_on_and_tells_a_log_that_diverged() {
     use crate::reader::ResumeError;

@@ -130,7 +130,7 @@ impl Actions {
     }
 
     /// The action that an event is about; it is there from then on (R-ACT-015).
-    fn mention(&mut self, state: &mut State, id: &str, m: &Mention<'_>) -> usize {
+    pub(super) fn mention(&mut self, state: &mut State, id: &str, m: &Mention<'_>) -> usize {
         let at = self.index(id, m.origin);
         self.dirty.insert(at);
         if self.facts[at].slot.is_none() {
@@ -212,7 +212,7 @@ impl Actions {
     /// `action.started`.
     pub(super) fn start(&mut self, state: &mut State, action: &str, attempt: Option<u64>, m: &Mention<'_>) {
         let at = self.mention(state, action, m);
-        self.facts[at].attempt(attempt).started = true;
+        self.facts[at].attempt(attempt).starts.push(m.source.map(Key::of));
     }
 
     /// `action.ended`.
@@ -277,7 +277,8 @@ impl Actions {
         let at = match of {
             Some(of) => {
                 let facts = &self.facts[of];
-                if facts.known_attempt(facts.newest()).is_some_and(Attempt::began) {
+                let source = m.source.map(Key::of);
+                if facts.known_attempt(facts.newest()).is_some_and(|attempt| attempt.began_by(source)) {
                     self.findings.push(Finding {
                         code: Code::VoidRequest,
                         severity: Severity::Void,
@@ -492,7 +493,7 @@ impl Actions {
         let harmless = action.only_reads() || action.idempotency_key.is_some();
         let unsettled = |a: &Attempt| match a.fate() {
             Fate::Ended(..) | Fate::NotApplied => false,
-            Fate::Open => a.started || !action.starts_recorded,
+            Fate::Open => !a.starts.is_empty() || !action.starts_recorded,
             Fate::Doubtful(_) => true,
         };
         if !harmless && facts.attempts.iter().any(|a| a.number < newest && unsettled(a)) {
@@ -517,7 +518,7 @@ impl Actions {
         if facts.goes_on && newest == 1 {
             return (ActionState::Running, None, Applied::Yes);
         }
-        if attempt.is_some_and(|a| a.started) {
+        if attempt.is_some_and(|a| !a.starts.is_empty()) {
             return (ActionState::Running, None, Applied::Unknown);
         }
         if requests.iter().any(|(at, o)| o.is_none() && self.requests[*at].ends_recorded) {

@@ -8,7 +8,8 @@ use crate::state::{Doubt, EventRef};
 #[derive(Debug, Default)]
 pub(super) struct Attempt {
     pub(super) number: u64,
-    pub(super) started: bool,
+    /// The sources of its starts.
+    pub(super) starts: Vec<Option<Key>>,
     pub(super) ends: Vec<End>,
     pub(super) first_end: Option<EventRef>,
     pub(super) reconciled: Option<Reconciliation>,
@@ -73,7 +74,12 @@ impl Attempt {
 
     /// Whether it began to act, so that requests for it have been settled (R-ACT-016).
     pub(super) fn began(&self) -> bool {
-        self.started || self.ends.iter().any(|e| e.applied != Applied::No)
+        !self.starts.is_empty() || self.ends.iter().any(|e| e.applied != Applied::No)
+    }
+
+    /// Whether `source` told that it began; what other sources tell has no order among it.
+    pub(super) fn began_by(&self, source: Option<Key>) -> bool {
+        self.starts.contains(&source) || self.ends.iter().any(|e| e.applied != Applied::No && e.source == source)
     }
 }
 

@@ -319,7 +319,7 @@ impl Reducer {
                 self.inputs.queue(&mut self.state, data, event, origin, typed, !at.context_only);
             }
             Data::InputEnded(data) => self.inputs.end(&mut self.state, data, origin),
-            Data::MessageAdded(data) => self.message(data, event, at, origin),
+            Data::MessageAdded(data) => self.message(data, event, at, &mention),
             Data::ModelResponse(data) => self.conversation.model_response(data, at),
             Data::ActionProposed(data) => {
                 let starts_recorded = self.records(Recorded::ActionStarted, None, event.seq);
@@ -442,11 +442,16 @@ impl Reducer {
         }
     }
 
-    fn message(&mut self, data: &MessageAdded<'_>, event: &Event<'_>, at: At, origin: Origin) {
+    fn message(&mut self, data: &MessageAdded<'_>, event: &Event<'_>, at: At, mention: &Mention<'_>) {
         self.state.counts.messages.0 += u64::from(!at.copied);
         for part in &data.parts {
-            if let Part::Result { action, r#final, .. } = part {
-                self.actions.tell(action, *r#final, origin);
+            match part {
+                Part::Result { action, r#final, .. } => self.actions.tell(action, *r#final, mention.origin),
+                // Where starts leave no trace, a call may have run as soon as the model has made it (R-ACT-015).
+                Part::Action { action } if !self.records(Recorded::ActionStarted, None, event.seq) => {
+                    self.actions.mention(&mut self.state, action, mention);
+                }
+                _ => {}
             }
         }
         let purpose = data.purpose.as_deref();

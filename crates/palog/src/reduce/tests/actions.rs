@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Log, get};
 use crate::diagnostic::{Code, Severity};
-use crate::events::Applied;
+use crate::events::{Applied, EffectClass};
 use crate::state::{ActionState::*, ApprovalStatus as Status, Told};
 
 /// A call in a log that records everything.
@@ -66,6 +66,12 @@ fn permute<T: Clone>(steps: &mut Vec<T>, from: usize, into: &mut Vec<Vec<T>>) {
 fn a_second_proposal_with_other_arguments_is_told_and_changes_nothing() {
     let same = live().propose("a", json!({}));
     assert!(!same.codes().contains(&Code::ProposedTwice));
+    let classes = |one: &str, two: &str| {
+        let effect = |class: &str| json!({"effect": {"class": class}});
+        get(&Log::live().propose("a", effect(one)).propose("a", effect(two)).state(), "a").class
+    };
+    assert_eq!(classes("pure", "write_local"), EffectClass::WriteLocal, "the less harmless class counts");
+    assert_eq!(classes("write_local", "pure"), EffectClass::WriteLocal);
     let other = live().propose("a", json!({"args_digest": "sha256:other", "name": "other"}));
     assert!(other.codes().contains(&Code::ProposedTwice));
     assert_eq!(get(&other.state(), "a").name.as_deref(), Some("tool"));
@@ -100,6 +106,7 @@ fn an_end_decides_whatever_else_is_recorded() {
     };
     assert_eq!(two_sources("cancelled", "succeeded").is("a"), Cancelled);
     assert_eq!(two_sources("succeeded", "cancelled").is("a"), Cancelled);
+    assert_eq!(two_sources("cancelled", "failed").is("a"), Failed);
     assert!(!two_sources("succeeded", "succeeded").codes().contains(&Code::EndedTwice));
 }
 
@@ -188,6 +195,8 @@ fn a_call_that_only_asks_is_the_request_and_its_result_the_answer() {
     assert_eq!(answered.approvals(), [("q".to_owned(), Status::Answered)]);
     let refused = log.clone().add("approval.ended", json!({"action": "q", "outcome": "denied"}));
     assert_eq!((refused.is("q"), refused.approvals()), (Denied, vec![("q".to_owned(), Status::Denied)]));
+    let replied = log.clone().add("approval.ended", json!({"action": "q", "outcome": "answered"}));
+    assert_eq!(replied.is("q"), Approved, "it acts on nobody, so that its answer is all there is to wait for");
     let stopped = log.end("q", "cancelled", "no");
     assert_eq!(stopped.approvals(), [("q".to_owned(), Status::Lapsed)]);
     let asked = Log::live().prompt("p").call_of("r", "q", json!({"kind": "question"}));
@@ -209,16 +218,34 @@ fn what_is_told_of_an_action_that_was_never_proposed_creates_it() {
     assert_eq!(get(&told.end("ghost", "succeeded", "yes").state(), "ghost").told, Told::Result);
 }
 
+/// R-ACT-013
+#[test]
+fn a_call_that_stands_in_a_message_may_have_run_before_its_proposal_is_there() {
+    let parts = json!([{"type": "text", "text": "now"}, {"type": "action", "action": "a"}]);
+    let said = |log: Log| log.prompt("p").with("message.added", json!({"role": "assistant", "response": "r", "parts": parts}), json!({}));
+    let cut = said(Log::imported(&["usage"]));
+    assert_eq!(cut.is("a"), Unknown);
+    assert_eq!(cut.recovery().verdict, crate::recover::Verdict::NeedsReconcile);
+    let proposed = cut.propose("a", json!({"effect": {"class": "read_local"}}));
+    assert_eq!((proposed.is("a"), proposed.recovery().verdict), (Unknown, crate::recover::Verdict::Ready), "it only reads");
+    assert!(said(Log::live()).state().actions.is_empty(), "what is not proposed was not started where starts are recorded");
+}
+
 /// R-ACT-016
 #[test]
 fn a_start_or_an_effect_settles_requests_and_makes_later_ones_void() {
     assert_eq!(live().ask("x", "a").start("a").approvals(), [("x".to_owned(), Status::Settled)]);
     assert_eq!(live().ask("x", "a").end("a", "failed", "yes").approvals(), [("x".to_owned(), Status::Settled)]);
     assert_eq!(live().ask("x", "a").end("a", "failed", "no").approvals(), [("x".to_owned(), Status::Open)]);
+    let over = live().ask("x", "a").reconcile("a", "not_applied", "human");
+    assert_eq!(over.approvals(), [("x".to_owned(), Status::Settled)], "the new attempt needs a request of its own");
     let (state, found) = live().start("a").ask("x", "a").reduce();
     assert_eq!(get(&state, "a").state, Running);
     assert_eq!(found.count(Severity::Void), 1);
     assert!(state.indeterminate.is_empty());
+    let hook = json!({"src": [{"source": "hooks", "at": 0, "len": 1}]});
+    let other = live().start("a").with("approval.requested", json!({"kind": "permission", "action": "a"}), hook);
+    assert_eq!(other.reduce().1.count(Severity::Void), 0, "another source's request may have come before");
 }
 
 /// R-ACT-017, R-ACT-018
@@ -232,6 +259,8 @@ fn a_reconciliation_settles_an_unknown_if_it_has_a_basis() {
         let log = unknown().reconcile("a", "not_applied", basis);
         assert_eq!((log.is("a"), get(&log.state(), "a").attempt.0), (Proposed, 2), "{basis}");
     }
+    let background = unknown().result("a", false).reconcile("a", "not_applied", "human");
+    assert_eq!(background.is("a"), Proposed, "what the model was told is of the attempt before");
     let looked = unknown().reconcile("a", "not_applied", "looked");
     assert_eq!(looked.judged("a"), (Unknown, "unsettled".into()));
     assert!(looked.codes().contains(&Code::NoBasis));
@@ -249,6 +278,9 @@ fn an_end_that_contradicts_a_reconciliation_is_a_conflict() {
     assert_eq!(log.judged("a"), (Unknown, "ends_disagree".into()));
     let agrees = live().start("a").reconcile("a", "applied", "human").end("a", "succeeded", "yes");
     assert_eq!(agrees.is("a"), Succeeded);
+    let late = live().end("a", "failed", "unknown").reconcile("a", "not_applied", "executor_terminated");
+    assert_eq!(late.is("a"), Proposed);
+    assert_eq!(late.end("a", "succeeded", "yes").is("a"), Unknown, "it acted after all");
     let denies_an_end = live().start("a").end("a", "succeeded", "yes").reconcile("a", "not_applied", "human");
     assert_eq!(denies_an_end.is("a"), Unknown, "an effect that was recorded is not run again");
 }

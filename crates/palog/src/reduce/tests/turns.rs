@@ -147,6 +147,8 @@ fn a_result_is_pending_until_the_model_was_told_and_went_on() {
     assert_eq!(told.clone().add("turn.ended", json!({"how": "interrupted"})).pending(), []);
     assert_eq!(told.add("message.added", json!({"role": "assistant", "response": "s", "partial": true, "parts": []})).pending().len(), 1);
     assert_eq!(ended.prompt("q").answer("s").pending(), []);
+    let passed = Log::imported(&["turn.ended"]).prompt("p").call("r", "a", "unknown").result("a", true).prompt("q");
+    assert_eq!(passed.add("turn.ended", json!({"how": "complete"})).pending(), []);
     let denied = log.add("approval.ended", json!({"action": "a", "outcome": "denied"}));
     assert_eq!(denied.pending().len(), 1, "the model has to be told of a refusal, too");
     let delivered = imported().prompt("p").answer("r").propose("d", json!({"kind": "delivery"})).end("d", "succeeded", "yes");
@@ -196,6 +198,12 @@ fn what_hangs_under_a_parent_that_comes_later_belongs_to_the_turn_open_then() {
     let log = log.add("turn.started", json!({"message": "q"}));
     assert_eq!((answered(&log), turn_of(&log, "a")), (Some(2), 2));
     assert_eq!(log.pending(), [], "the first prompt is passed over, the second answered");
+    let alone = imported().prompt("p").with(
+        "message.added",
+        json!({"role": "assistant", "response": "r2", "parts": [{"type": "text", "text": "so"}]}),
+        json!({"parent": "q"}),
+    );
+    assert_eq!(alone.prompt("q").pending(), [], "the answer counts as given after its prompt");
     let result = imported().prompt("p").call("r1", "a", "unknown");
     let result = result.with(
         "message.added",
@@ -220,8 +228,25 @@ fn what_hangs_under_what_hangs_moves_along() {
     assert_eq!(["a", "b"].map(|a| turn_of(&log, a)), [1, 1]);
     let log = log.user("late", json!({"parent": "later"}));
     assert_eq!(["a", "b"].map(|a| turn_of(&log, a)), [2, 2]);
+    let log = log.with("action.proposed", super::proposal("c", json!({})), json!({"parent": "y"}));
     let log = log.prompt("s").user("later", json!({"parent": "p"}));
-    assert_eq!(["a", "b"].map(|a| turn_of(&log, a)), [3, 3]);
+    assert_eq!(["a", "b", "c"].map(|a| turn_of(&log, a)), [3, 3, 3]);
+}
+
+/// R-TRN-010
+#[test]
+fn an_answer_moves_along_and_what_has_found_its_parent_stays() {
+    let message = |response: &str| json!({"role": "assistant", "response": response, "parts": [{"type": "text", "text": "so"}]});
+    let log = imported()
+        .prompt("p")
+        .with("message.added", message("r2"), json!({"id": "x", "parent": "late"}))
+        .with("message.added", message("r3"), json!({"id": "y", "parent": "other"}))
+        .propose("b", json!({}));
+    let found = log.user("other", json!({"parent": "root"})).prompt("q");
+    assert_eq!((answered(&found), turn_of(&found, "b")), (Some(1), 1));
+    let late = found.user("late", json!({"parent": "later"}));
+    assert_eq!((answered(&late), turn_of(&late, "b")), (Some(2), 1));
+    assert_eq!(answered(&late.prompt("s").user("later", json!({"parent": "p"}))), Some(3));
 }
 
 /// R-STA-002
