@@ -86,7 +86,7 @@ pub const RULES: &[Rule] = &[
     rule("R-TRN-001", "An action belongs to the turn that is open when it is proposed."),
     rule("R-TRN-002", "A turn is answered by its recorded end where ends are recorded, else by a response whose stop ends the turn, else by a message of the model without a call."),
     rule("R-TRN-003", "A message of the model answers nothing once its response turns out to hold a call."),
-    rule("R-TRN-004", "Errors, cut messages and messages that the model never sees answer nothing."),
+    rule("R-TRN-004", "Errors, cut messages, summaries and messages that the model never sees answer nothing."),
     rule("R-TRN-005", "Where starts are not recorded, what an earlier turn left open is passed over once a later turn is answered."),
     rule("R-TRN-006", "A prompt is pending until its turn is answered or interrupted, or a later turn is answered."),
     rule("R-TRN-007", "A prompt whose answer has begun is not pending while a call of its turn is unresolved."),
