@@ -174,6 +174,7 @@ fn run<'s>(
         path: None,
         session: job.session,
         parent: name.parent,
+        format: FORMAT.name,
         records: input.records,
         events,
         severities: [Severity::Error, Severity::Void, Severity::Warning, Severity::Info]

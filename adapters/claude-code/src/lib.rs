@@ -1,6 +1,6 @@
 //! Reads the sessions that Claude Code leaves on disk into portable agent logs.
 //!
-//! [`discover`] finds the sessions below a path, [`import()`] turns one of them (with its subagents) into logs. What each
+//! [`discover`] finds the sessions below a path, [`list`] tells of each what its first and last records show, [`import()`] turns one of them (with its subagents) into logs. What each
 //! record becomes is in `spec/sources/claude-code.md`; nothing is left out: a record that maps to nothing is kept as it
 //! stands, and bytes that are no record are kept and reported.
 //!
@@ -14,18 +14,22 @@ mod first;
 mod forks;
 mod graph;
 mod import;
+mod listing;
 mod paths;
 mod queue;
 mod record;
+mod resume;
 mod sidecars;
 mod tools;
 
 // What the functions here take and give, so that their users need no second dependency.
 pub use palog_adapter::{
-    Directory, ImportError, InputReport, LogName, LogReport, Options, Output, Report, Stream, Target,
+    Directory, ImportError, InputReport, Listed, Listing, LogName, LogReport, Options, Output, Report, Stream, Target,
 };
 
 pub use import::import;
+pub use listing::list;
+pub use resume::{questions, resume};
 pub use paths::{Discovery, Session, discover, recognises, session_from_stdin};
 
 use palog_adapter::Format;

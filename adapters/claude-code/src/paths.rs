@@ -1,6 +1,6 @@
 //! Finds the sessions below a path, and what belongs to each (vendor layout: `spec/sources/claude-code.md`, "Files").
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -68,6 +68,14 @@ impl Session {
         self.transcript.as_deref()
     }
 
+    /// The transcript without what lies beside it. Other sessions of its family are still looked at: they tell which of its
+    /// records are copies.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.sidecars.clear();
+        self
+    }
+
     /// Agent ids of the subagents that have files of their own.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
         self.sidecars.iter().filter(|s| s.role == Role::Agent).filter_map(|s| s.source.strip_prefix("agent/"))
@@ -110,23 +118,50 @@ pub fn discover(path: &Path) -> io::Result<Discovery> {
         return discover_file(path);
     }
     let mut found = Discovery::default();
-    let projects = path.join("projects");
-    if projects.is_dir() {
-        for project in directories(&projects)? {
-            discover_project(&project, path, Some(path), &mut found)?;
-        }
-    } else if entries(path)?.iter().any(|p| is_transcript(p)) {
-        discover_project(path, path, None, &mut found)?;
+    let root = if path.join("projects").is_dir() { Some(Root::read(path)?) } else { None };
+    let projects = projects(path)?;
+    for project in &projects {
+        discover_project(project, path, root.as_ref(), &mut found)?;
+    }
+    if projects == [path] {
         found.beside.extend(configuration_of(path).into_iter().flat_map(|root| outside(&root)));
-    } else {
-        for project in directories(path)? {
-            discover_project(&project, path, None, &mut found)?;
-        }
-        if path.file_name().is_some_and(|n| n == "projects") {
-            found.beside.extend(path.parent().into_iter().flat_map(outside));
-        }
+    } else if root.is_none() && path.file_name().is_some_and(|n| n == "projects") {
+        found.beside.extend(path.parent().into_iter().flat_map(outside));
     }
     Ok(found)
+}
+
+/// The directories of projects that a directory holds: below its `projects`, directly in it, or itself.
+pub(crate) fn projects(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let projects = path.join("projects");
+    if projects.is_dir() {
+        directories(&projects)
+    } else if entries(path)?.iter().any(|p| is_transcript(p)) {
+        Ok(vec![path.into()])
+    } else {
+        directories(path)
+    }
+}
+
+/// A configuration directory, with what all its sessions share.
+struct Root {
+    path: PathBuf,
+    /// Status files, by the session that they name.
+    statuses: HashMap<String, Vec<PathBuf>>,
+    history: Option<PathBuf>,
+}
+
+impl Root {
+    fn read(path: &Path) -> io::Result<Self> {
+        let mut statuses: HashMap<String, Vec<PathBuf>> = HashMap::new();
+        for file in files_below(&path.join("sessions"))? {
+            if let Some(session) = file.extension().filter(|e| *e == "json").and_then(|_| status_session(&file)) {
+                statuses.entry(session).or_default().push(file);
+            }
+        }
+        let history = Some(path.join("history.jsonl")).filter(|h| h.is_file());
+        Ok(Root { path: path.into(), statuses, history })
+    }
 }
 
 /// A session whose transcript comes from standard input.
@@ -160,7 +195,7 @@ fn discover_file(path: &Path) -> io::Result<Discovery> {
 }
 
 /// All transcripts directly in `project`. `base` is what was imported; `root` the configuration directory, if that is it.
-fn discover_project(project: &Path, base: &Path, root: Option<&Path>, found: &mut Discovery) -> io::Result<()> {
+fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mut Discovery) -> io::Result<()> {
     let mut transcripts: Vec<PathBuf> = entries(project)?.into_iter().filter(|p| is_transcript(p)).collect();
     let mut heads = HashMap::new();
     transcripts.retain(|path| {
@@ -173,7 +208,16 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Path>, found: &mu
         }
         known
     });
-    let beginnings: BTreeMap<&Path, Option<String>> = heads.iter().map(|(p, id)| (p.as_path(), id.clone())).collect();
+    let mut families: HashMap<&str, Vec<&PathBuf>> = HashMap::new();
+    for path in &transcripts {
+        if let Some(first) = heads.get(path).and_then(Option::as_deref) {
+            families.entry(first).or_default().push(path);
+        }
+    }
+    let family = |path: &Path| {
+        let first = heads.get(path).and_then(Option::as_deref);
+        first.and_then(|first| families.get(first)).into_iter().flatten().map(|other| other.to_path_buf())
+    };
     for path in &transcripts {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut sidecars = Vec::new();
@@ -190,20 +234,17 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Path>, found: &mu
             }
         }
         if let Some(root) = root {
-            for file in files_below(&root.join("sessions"))? {
-                if file.extension().is_some_and(|e| e == "json") && status_session(&file).as_deref() == Some(&stem) {
-                    add(Role::Status, format!("status/{}", file.file_stem().unwrap_or_default().to_string_lossy()), &file);
+            for file in root.statuses.get(&stem).into_iter().flatten() {
+                add(Role::Status, format!("status/{}", file.file_stem().unwrap_or_default().to_string_lossy()), file);
+            }
+            for (role, name) in [(Role::Task, "tasks"), (Role::FileHistory, "file-history")] {
+                let own = root.path.join(name).join(&stem);
+                for file in files_below(&own)? {
+                    add(role, format!("{name}/{}", relative(&file, &own)), &file);
                 }
             }
-            for file in files_below(&root.join("tasks").join(&stem))? {
-                add(Role::Task, format!("tasks/{}", relative(&file, &root.join("tasks").join(&stem))), &file);
-            }
-            for file in files_below(&root.join("file-history").join(&stem))? {
-                add(Role::FileHistory, format!("file-history/{}", relative(&file, &root.join("file-history").join(&stem))), &file);
-            }
-            let history = root.join("history.jsonl");
-            if history.is_file() {
-                add(Role::History, "history".into(), &history);
+            if let Some(history) = &root.history {
+                add(Role::History, "history".into(), history);
             }
         }
         sidecars.sort_by(|a, b| a.source.cmp(&b.source));
@@ -212,11 +253,7 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Path>, found: &mu
             transcript: Some(path.clone()),
             locator: relative(path, base),
             sidecars,
-            siblings: beginnings
-                .iter()
-                .filter(|(other, begins)| *other != path && begins.is_some() && *begins == &beginnings[path.as_path()])
-                .map(|(other, _)| other.to_path_buf())
-                .collect(),
+            siblings: family(path).filter(|other| other != path).collect(),
         });
     }
     Ok(())
@@ -254,18 +291,18 @@ fn outside(root: &Path) -> Vec<PathBuf> {
     names.iter().map(|n| root.join(n)).filter(|p| p.exists()).collect()
 }
 
-fn is_transcript(path: &Path) -> bool {
+pub(crate) fn is_transcript(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "jsonl") && path.is_file() && path.file_name().is_some_and(|n| n != "history.jsonl")
 }
 
 /// The agent id in the name of a subagent's file.
-fn agent_id(path: &Path) -> Option<String> {
+pub(crate) fn agent_id(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     name.strip_prefix("agent-")?.strip_suffix(".jsonl").filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
 /// Whether a file name is a session id (the client names files by UUID).
-fn is_id(stem: &str) -> bool {
+pub(crate) fn is_id(stem: &str) -> bool {
     let groups: Vec<&str> = stem.split('-').collect();
     groups.iter().map(|g| g.len()).eq([8, 4, 4, 4, 12]) && stem.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit())
 }
@@ -281,7 +318,7 @@ fn relative(path: &Path, base: &Path) -> String {
 }
 
 /// What lies in a directory, by name; nothing if there is no such directory.
-fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let read = match fs::read_dir(directory) {
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
         read => read?,

@@ -176,6 +176,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     let (diagnostics, events) = log.finish()?;
     report.logs.push(LogReport {
         path: None,
+        format: FORMAT.name,
         session: id,
         parent: name.parent,
         records: report.inputs.iter().filter(|i| i.format.starts_with("codex.rollout")).map(|i| i.records).sum(),

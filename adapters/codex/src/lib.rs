@@ -11,6 +11,7 @@ mod calls;
 mod first;
 mod import;
 mod lineage;
+mod listing;
 mod paths;
 mod record;
 mod rollout;
@@ -20,10 +21,11 @@ mod usage;
 
 // What the functions here take and give, so that their users need no second dependency.
 pub use palog_adapter::{
-    Directory, ImportError, InputReport, LogName, LogReport, Options, Output, Report, Stream, Target,
+    Directory, ImportError, InputReport, Listed, Listing, LogName, LogReport, Options, Output, Report, Stream, Target,
 };
 
 pub use import::import;
+pub use listing::list;
 pub use paths::{Discovery, Session, discover, recognises, session_from_stdin};
 
 use palog_adapter::Format;

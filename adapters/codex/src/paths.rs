@@ -78,6 +78,13 @@ impl Session {
         self.files.first().map(|f| f.path.as_path())
     }
 
+    /// The session without what lies beside its rollouts.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.sidecars.clear();
+        self
+    }
+
     /// Size of its rollouts, in bytes, as the file system tells it now.
     #[must_use]
     pub fn size(&self) -> u64 {

@@ -7,12 +7,15 @@
 
 pub mod framing;
 pub mod ids;
+pub mod listing;
 mod log;
 pub mod output;
 pub mod report;
+pub mod resume;
 pub mod source;
 pub mod transcript;
 
+pub use listing::{Listed, Listing};
 pub use log::{Document, Log};
 pub use output::{Directory, LogName, Output, Stream, Target};
 pub use report::{ImportError, InputReport, LogReport, Report};

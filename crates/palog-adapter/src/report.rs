@@ -5,16 +5,23 @@ use std::path::PathBuf;
 
 use palog::diagnostic::{Diagnostics, Severity};
 use palog::writer::WriteError;
+use serde::{Serialize, Serializer};
 
 /// One log that was written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogReport {
-    /// Where it was written; `None` for a stream or for memory.
+    /// Where it was written; absent for a stream or for memory.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub path: Option<PathBuf>,
     /// Native id of its session; of a subagent its agent id.
     pub session: String,
     /// Native id of the session that the subagent belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// The format that it was made from.
+    pub format: &'static str,
     /// Native records in it.
     pub records: u64,
     /// Events in it.
@@ -23,8 +30,14 @@ pub struct LogReport {
     pub severities: BTreeMap<Severity, u64>,
 }
 
+/// A path as text.
+fn lossy<S: Serializer>(path: &Option<PathBuf>, s: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|p| p.to_string_lossy()).serialize(s)
+}
+
 /// One file that was read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InputReport {
     /// Its path, as the user named it or within what the user named.
     pub path: String,
@@ -44,8 +57,9 @@ pub struct InputReport {
     pub foreign: u64,
 }
 
-/// What one import found.
-#[derive(Clone, Debug, Default)]
+/// What an import wrote, read and found.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// The logs that were written.
     pub logs: Vec<LogReport>,

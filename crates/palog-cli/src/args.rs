@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use palog_conformance::{Level, Role};
 
 const AFTER_HELP: &str = "\
 Example: what is the matter with a session of Claude Code that was killed?
@@ -10,8 +11,8 @@ Example: what is the matter with a session of Claude Code that was killed?
 
 Exit codes:
   0   done, also with warnings when all that was there was kept
-  1   the answer is no: a log is invalid, a part of the input could not be read,
-      or the output was not written
+  1   the answer is no: a log is invalid, a case failed, a part of the input could
+      not be read, or the output was not written
   2   the command line is wrong, or does not say which session is meant
   3   the input cannot be read, or is of a version or kind that is not known
   4   nothing matched
@@ -57,6 +58,131 @@ pub(crate) enum Command {
     /// Prints what the model sees, as the messages of a request
     #[command(after_help = "Example:\n  palog context session.palog.jsonl --for anthropic --format json")]
     Context(Context),
+    /// Lists the sessions on this machine, the newest first
+    ///
+    /// Looks into the first and last records of each session only, so a title that was
+    /// given long ago may be missed. Finds the sessions of Claude Code.
+    #[command(verbatim_doc_comment, after_help = "Example: what state is each session in?\n  palog ls --recover")]
+    Ls(Ls),
+    /// Says what a diagnostic code or a rule means
+    #[command(after_help = "Example:\n  palog explain framing.torn_tail\n  palog explain R-ACT-013")]
+    Explain(Explain),
+    /// Prints the JSON Schema of a document that palog reads or writes
+    #[command(after_help = "Example:\n  palog schema event > event.schema.json")]
+    Schema(Schema),
+    /// Runs conformance cases
+    #[command(subcommand, after_help = "Example: the reference implementation against the cases of its repository\n  palog conform run")]
+    Conform(Conform),
+    /// Prints the completions of a shell
+    #[command(after_help = "Example:\n  palog completions bash > /etc/bash_completion.d/palog")]
+    Completions(Completions),
+    /// Prints the manual page of a command, or of palog
+    #[command(after_help = "Example:\n  palog man recover | man -l -")]
+    Man(Man),
+}
+
+/// Arguments of `palog ls`.
+#[derive(Debug, Args)]
+pub(crate) struct Ls {
+    /// A vendor's directory or file [default: $CLAUDE_CONFIG_DIR, or ~/.claude]
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Read each session as a whole, and tell what `palog recover` would answer
+    #[arg(long)]
+    pub(crate) recover: bool,
+    /// How the list is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Arguments of `palog explain`.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// A diagnostic code or the id of a rule
+    #[arg(value_name = "CODE|RULE", required_unless_present = "list")]
+    pub(crate) name: Option<String>,
+    /// List all codes and rules
+    #[arg(long, conflicts_with = "name")]
+    pub(crate) list: bool,
+    /// How the explanation is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Arguments of `palog schema`.
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Name of the document; without one, all names are listed
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// List the documents that have a schema
+    #[arg(long, conflicts_with = "name")]
+    pub(crate) list: bool,
+    /// Make the schemas anew from the types, for those who develop palog
+    #[cfg(feature = "schema")]
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub(crate) write: Option<PathBuf>,
+}
+
+/// What `palog conform` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Conform {
+    /// Runs cases, and reports by role, level and rule
+    ///
+    /// Exits with 1 if a case fails.
+    #[command(after_help = "Example: what concerns the importer, up to the level L2\n  palog conform run --role Importer --level L2")]
+    Run(Cases),
+    /// Lists cases
+    #[command(after_help = "Example:\n  palog conform list --filter '*/faults/*'")]
+    List(Cases),
+}
+
+/// Which cases.
+#[derive(Debug, Args)]
+pub(crate) struct Cases {
+    /// A directory with cases
+    #[arg(value_name = "DIR", default_value = "conformance-fixtures/v1")]
+    pub(crate) directory: PathBuf,
+    /// Only cases whose id is like this; `*` stands for anything, `?` for one character
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) filter: Option<String>,
+    /// Only cases of this level, L0 to L4, and of those below it
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    pub(crate) level: Option<Level>,
+    /// Only cases of this role: Reader, Writer, Importer, Reducer or Recoverer
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    pub(crate) role: Option<Role>,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// A level, whatever its case.
+fn level(text: &str) -> Result<Level, String> {
+    let found = Level::ALL.into_iter().find(|level| level.word().eq_ignore_ascii_case(text));
+    found.ok_or_else(|| format!("the levels are {}", Level::ALL.map(Level::word).join(", ")))
+}
+
+/// A role, whatever its case.
+fn role(text: &str) -> Result<Role, String> {
+    let found = Role::ALL.into_iter().find(|role| role.word().eq_ignore_ascii_case(text));
+    found.ok_or_else(|| format!("the roles are {}", Role::ALL.map(Role::word).join(", ")))
+}
+
+/// Arguments of `palog completions`.
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Arguments of `palog man`.
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The command; palog itself unless given
+    #[arg(value_name = "COMMAND", num_args = 0..)]
+    pub(crate) command: Vec<String>,
 }
 
 /// How facts are printed: for people, or as JSON for programs.
@@ -71,6 +197,17 @@ pub(crate) enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Vendor {
     ClaudeCode,
+    Codex,
+}
+
+impl Vendor {
+    /// Whose format it is.
+    pub(crate) const fn vendor(self) -> palog_import::Vendor {
+        match self {
+            Vendor::ClaudeCode => palog_import::Vendor::ClaudeCode,
+            Vendor::Codex => palog_import::Vendor::Codex,
+        }
+    }
 }
 
 /// Arguments of `palog import`.
@@ -163,7 +300,10 @@ pub(crate) struct Recover {
 /// Whose request format a context is printed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Provider {
+    /// Messages of the Anthropic Messages API
     Anthropic,
+    /// Input of the OpenAI Responses API
+    OpenaiResponses,
 }
 
 /// Arguments of `palog context`.

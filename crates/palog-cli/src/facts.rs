@@ -5,9 +5,10 @@ use std::io;
 use std::ops::ControlFlow;
 
 use palog::envelope::ActorKind;
-use palog::events::{Data, InputQueued, MessageAdded, Part, Role};
+use palog::events::{ActionKind, Data, InputQueued, MessageAdded, Part, Role};
 use palog::json::Value;
 use palog::project::transcript;
+use palog_adapter::resume::Question;
 
 use crate::input::Opened;
 use crate::render::show::missing;
@@ -32,6 +33,8 @@ pub(crate) struct Call {
     pub(crate) name: String,
     /// One safe line.
     pub(crate) args: String,
+    /// The questions that it puts to a person, where their form is known.
+    pub(crate) questions: Vec<Question>,
     pub(crate) time: Option<String>,
 }
 
@@ -62,6 +65,10 @@ impl Facts {
                     let call = Call {
                         name: short(&action.name, 60),
                         args: quote(&action.args, log),
+                        questions: match (&action.kind, &action.args) {
+                            (Some(ActionKind::Question), Value::Inline(raw)) => palog_claude_code::questions(&action.name, raw.get()),
+                            _ => Vec::new(),
+                        },
                         time: event.time.as_ref().map(|t| t.as_str().to_owned()),
                     };
                     facts.calls.entry(action.action.to_string()).or_insert(call);

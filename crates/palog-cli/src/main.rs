@@ -3,12 +3,15 @@
 mod args;
 mod choice;
 mod commands;
+mod examples;
 mod exit;
 mod facts;
 mod input;
 mod output;
 mod progress;
+mod reference;
 mod render;
+mod schemas;
 mod terminal;
 
 use std::io::Write;
@@ -59,6 +62,12 @@ fn dispatch(terminal: &mut Terminal, command: &Command) -> Result<Exit, Failure>
         Command::Validate(args) => commands::validate::run(terminal, args),
         Command::State(args) => commands::state::run(terminal, args),
         Command::Recover(args) => commands::recover::run(terminal, args),
+        Command::Ls(args) => commands::ls::run(terminal, args),
+        Command::Explain(args) => commands::explain::run(terminal, args),
+        Command::Schema(args) => commands::schema::run(terminal, args),
+        Command::Conform(args) => commands::conform::run(terminal, args),
+        Command::Completions(args) => commands::generate::completions(terminal, args),
+        Command::Man(args) => commands::generate::man(terminal, args),
     }
 }
 

@@ -131,11 +131,20 @@ macro_rules! snapshot {
 fn help_shows_an_example_of_every_command() {
     let bench = Bench::new();
     let mut all = bench.run(&["--help"]).out;
-    for command in ["import", "validate", "show", "state", "recover", "context"] {
-        let help = bench.run(&[command, "--help"]);
+    let commands = [
+        "import", "validate", "show", "state", "recover", "context", "ls", "explain", "schema", "conform", "conform run", "conform list",
+        "completions", "man",
+    ];
+    for command in commands {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let help = bench.run(&words);
         assert_eq!(help.code, 0);
         assert!(help.out.contains("Example"), "{command}");
         all += &format!("\n$ palog {command} --help\n{}", help.out);
+    }
+    for command in all.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("the commands").lines() {
+        let name = command.split_whitespace().next().expect("a name");
+        assert!(commands.contains(&name), "{name} is not among the commands whose help is looked at");
     }
     snapshot!("help", all);
 }
@@ -634,4 +643,302 @@ fn whatever_is_given_is_no_reason_to_panic() {
             }
         }
     }
+}
+
+#[test]
+fn a_code_and_a_rule_are_explained() {
+    let bench = Bench::new();
+    let texts = ["framing.torn_tail", "session.nothing_recognised", "R-ACT-013", "R-REC-007"].map(|name| {
+        let run = bench.run(&["explain", name]);
+        assert_eq!(run.code, 0, "{}", run.err);
+        format!("$ palog explain {name}\n{}", run.out)
+    });
+    snapshot!("explain", texts.join("\n"));
+    snapshot!("explain_list", bench.run(&["explain", "--list"]).out);
+}
+
+#[test]
+fn every_code_and_rule_of_the_list_is_explained() {
+    let bench = Bench::new();
+    let all = bench.run(&["explain", "--list", "--format", "json"]).json();
+    let (codes, rules) = (all["codes"].as_array().expect("codes"), all["rules"].as_array().expect("rules"));
+    assert!(codes.len() > 50 && rules.len() > 50);
+    for code in codes {
+        let one = bench.run(&["explain", code["code"].as_str().expect("a code"), "--format", "json"]).json();
+        assert_eq!((&one["codes"][0], &one["rules"]), (code, &serde_json::json!([])));
+        let example = code["example"].as_str().expect("an example");
+        assert!(example.contains(code["meaning"].as_str().expect("a meaning")) && example.contains("-->"), "{example}");
+    }
+    for rule in rules {
+        let one = bench.run(&["explain", rule["rule"].as_str().expect("a rule"), "--format", "json"]).json();
+        assert_eq!((&one["rules"][0], &one["codes"]), (rule, &serde_json::json!([])));
+    }
+}
+
+#[test]
+fn a_wrong_name_is_told_with_4_and_what_was_probably_meant() {
+    let bench = Bench::new();
+    for (args, meant) in [
+        (["explain", "framing.torn_tial"], "framing.torn_tail"),
+        (["explain", "torn_tail"], "framing.torn_tail"),
+        (["explain", "R-ACT-13"], "R-ACT-013"),
+        (["schema", "validate"], "validation"),
+    ] {
+        let run = bench.run(&args);
+        assert_eq!((run.code, run.out.as_str()), (4, ""), "{args:?}");
+        assert!(run.err.contains(&format!("did you mean {meant}?")), "{args:?}: {}", run.err);
+    }
+    assert_eq!(bench.run(&["explain", "\u{1b}[2J"]).err.find('\u{1b}'), None);
+    assert_eq!(bench.run(&["man", "frobnicate"]).code, 4);
+}
+
+fn schema(name: &str) -> serde_json::Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../schemas/v1/{name}.schema.json"));
+    serde_json::from_str(&fs::read_to_string(path).expect("the schema")).expect("JSON")
+}
+
+#[test]
+fn a_schema_is_printed_as_it_is_committed() {
+    let bench = Bench::new();
+    let list = bench.run(&["schema", "--list"]);
+    assert_eq!((list.code, &list.out), (0, &bench.run(&["schema"]).out));
+    let names: Vec<&str> = list.out.lines().map(|line| line.split_whitespace().next().expect("a name")).collect();
+    for name in &names {
+        assert_eq!(bench.run(&["schema", name]).json(), schema(name));
+    }
+    snapshot!("schema_list", list.out);
+}
+
+/// The schema of what is printed and of nothing else: it refuses members that it does not name. Payloads of events are left as
+/// they are, since what is said of them stands in several places of the schema.
+fn closed(mut schema: serde_json::Value) -> serde_json::Value {
+    match &mut schema {
+        serde_json::Value::Array(items) => items.iter_mut().for_each(|item| *item = closed(item.take())),
+        serde_json::Value::Object(map) => {
+            let conditional = |keyword: &str| matches!(keyword, "if" | "then" | "else" | "allOf");
+            map.iter_mut().filter(|(keyword, _)| !conditional(keyword)).for_each(|(_, value)| *value = closed(value.take()));
+            if map.get("properties").is_some_and(serde_json::Value::is_object) && map.get("type") == Some(&"object".into()) {
+                map.entry("additionalProperties").or_insert(false.into());
+            }
+        }
+        _ => {}
+    }
+    schema
+}
+
+/// Whether a value holds `null` anywhere but where a member may be `null`.
+fn holds_null(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Null => true,
+        serde_json::Value::Array(items) => items.iter().any(holds_null),
+        serde_json::Value::Object(map) => map.iter().any(|(name, value)| {
+            // An event without a time says so; what a client or a tool wrote is its own.
+            let may = name == "time" || matches!(name.as_str(), "data" | "content");
+            !may && holds_null(value)
+        }),
+        _ => false,
+    }
+}
+
+#[test]
+fn what_is_printed_as_json_fits_its_schema() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    bench.file("bad.palog.jsonl", log(&varied()).replacen(r#""seq":7"#, r#""seq":8"#, 1).replace(r#""role":"user","purpose""#, r#""purpose""#));
+    let mut inputs = vec!["varied.palog.jsonl".to_owned(), "bad.palog.jsonl".to_owned()];
+    for path in [
+        "claude-code/subagent/config",
+        "claude-code/compact_manual/config",
+        "claude-code/tui_ask_pending/snap-after-kill",
+        "claude-code/tui_queued/snap-queued",
+        "claude-code/bg_task_kill/snap-after-kill",
+        PENDING,
+    ] {
+        inputs.push(fixture(path));
+    }
+    let sources = fixture("claude-code/subagent/config");
+    let faults = fixture("faults/30-sidechain-linkage/input");
+    let cases = fixtures().join("../v1").to_string_lossy().into_owned();
+    let mut runs: Vec<(&str, Vec<String>)> = Vec::new();
+    let words = |args: &[&str]| args.iter().map(|a| (*a).to_owned()).collect::<Vec<_>>();
+    for input in &inputs {
+        runs.push(("state", words(&["state", input])));
+        runs.push(("recovery", words(&["recover", input])));
+        runs.push(("transcript", words(&["show", input])));
+        runs.push(("context", words(&["context", input, "--for", "anthropic"])));
+    }
+    runs.push(("validation", words(&["validate", "varied.palog.jsonl", "bad.palog.jsonl"])));
+    runs.push(("report", words(&["import", &sources, "-o", "logs"])));
+    runs.push(("report", words(&["import", &faults, "-o", "logs2"])));
+    runs.push(("sessions", words(&["ls", &sources, &faults])));
+    runs.push(("sessions", words(&["ls", &sources, &faults, "--recover"])));
+    runs.push(("explanation", words(&["explain", "--list"])));
+    runs.push(("cases", words(&["conform", "list", &cases])));
+    runs.push(("conformance", words(&["conform", "run", &cases, "--filter", "*/faults/*"])));
+    let mut seen = std::collections::BTreeSet::from(["event"]);
+    for (name, mut args) in runs {
+        args.extend(["--format".to_owned(), "json".to_owned()]);
+        let run = bench.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(run.code <= 1, "{args:?}: {}", run.err);
+        let value = run.json();
+        for schema in [schema(name), closed(schema(name))] {
+            let validator = jsonschema::validator_for(&schema).expect("a schema");
+            let errors: Vec<String> = validator.iter_errors(&value).map(|e| format!("{} at {}", e, e.instance_path())).take(3).collect();
+            assert!(errors.is_empty(), "{args:?}: {errors:#?}");
+        }
+        assert!(!holds_null(&value), "{args:?}: {value:#}");
+        seen.insert(name);
+    }
+    let names: Vec<String> = bench.run(&["schema"]).out.lines().map(|l| l.split_whitespace().next().expect("a name").to_owned()).collect();
+    for name in names {
+        assert!(seen.contains(name.as_str()), "nothing is checked against {name}");
+    }
+    // The schemas do refuse something.
+    let more = serde_json::json!({"logs": [{"path": "x", "valid": true, "diagnostics": [], "more": 1}]});
+    for (schema, takes) in [(schema("validation"), true), (closed(schema("validation")), false)] {
+        assert_eq!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&more), takes);
+    }
+    for name in ["state", "recovery", "transcript", "report", "validation", "sessions", "explanation", "conformance", "cases", "context"] {
+        assert!(!jsonschema::validator_for(&schema(name)).expect("a schema").is_valid(&serde_json::json!({})), "{name} takes anything");
+    }
+}
+
+#[test]
+fn sessions_are_listed_the_newest_first() {
+    let bench = Bench::new();
+    for (scenario, project) in [("subagent/config", "a"), ("plain_chat/config", "b"), ("tui_perm_pending/snap-after-kill", "c"), ("tui_titles/config", "d")] {
+        let from = fixtures().join("claude-code").join(scenario).join("projects/-tmp-proj-demo");
+        if from.is_dir() {
+            copy(&from, &bench.path(&format!("home/.claude/projects/{project}")));
+        }
+    }
+    bench.file("home/.claude/projects/a/notes.jsonl", "{\"shopping\":[\"milk\"]}\n");
+    let run = bench.run(&["ls", "home/.claude"]);
+    snapshot!("ls", run.all());
+    // The same without a path: in the home directory, or where the client was told to keep its files.
+    let home = |variable: &str, path: &str| {
+        let mut command = bench.command(&["ls"]);
+        command.env_remove("CLAUDE_CONFIG_DIR").env("HOME", bench.path("nowhere")).env(variable, bench.path(path));
+        Run::of(command.output().expect("it runs"))
+    };
+    assert_eq!((home("HOME", "home").out, home("CLAUDE_CONFIG_DIR", "home/.claude").out), (run.out.clone(), run.out.clone()));
+    assert_eq!(home("HOME", "nowhere").code, 4);
+    let json = bench.run(&["ls", "home/.claude", "--format", "json"]).json();
+    let sessions = json["sessions"].as_array().expect("sessions");
+    let times: Vec<&str> = sessions.iter().map(|s| s["last_activity"].as_str().expect("a time")).collect();
+    assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
+    let pending = sessions.iter().find(|s| s["id"] == PENDING_ID).expect("it is listed");
+    assert_eq!((&pending["title"], &pending["title_from"]), (&"Make the file please.".into(), &"prompt".into()));
+    assert_eq!(json["unrecognised"], serde_json::json!(["home/.claude/projects/a/notes.jsonl"]));
+    bench.file("empty/readme.txt", "");
+    assert_eq!(bench.run(&["ls", "empty"]).code, 4);
+    assert_eq!(bench.run(&["ls", "not there"]).code, 3);
+}
+
+#[test]
+fn the_verdicts_of_a_list_are_those_of_recover() {
+    let bench = Bench::new();
+    let mut compared = 0;
+    for scenario in fs::read_dir(fixtures().join("claude-code")).expect("the fixtures") {
+        for input in fs::read_dir(scenario.expect("an entry").path()).expect("a scenario") {
+            let path = input.expect("an entry").path();
+            if !path.join("projects").is_dir() {
+                continue;
+            }
+            let path = path.to_string_lossy().into_owned();
+            let list = bench.run(&["ls", &path, "--recover", "--format", "json"]);
+            assert_eq!(list.code, 0, "{path}: {}", list.err);
+            for session in list.json()["sessions"].as_array().expect("sessions") {
+                let id = session["id"].as_str().expect("an id");
+                let one = bench.run(&["recover", &path, "--session", id, "--format", "json"]).json();
+                assert_eq!(session["verdict"], one["verdict"], "{path} {id}");
+                let state = bench.run(&["state", &path, "--session", id, "--format", "json"]).json();
+                assert_eq!((&session["directory"], session.get("branch")), (&state["config"]["directory"], state["config"].get("branch")), "{path} {id}");
+                if session["title_from"] != "prompt" {
+                    assert_eq!(session.get("title"), state.get("title"), "{path} {id}");
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 50, "{compared} sessions");
+}
+
+#[test]
+fn nothing_of_a_listed_session_reaches_the_terminal_as_it_stands() {
+    let bench = Bench::new();
+    let nasty = r"\u001b]0;owned\u0007\u001b[2J\u009b31m\u202e";
+    let record = format!(
+        r#"{{"parentUuid":null,"isSidechain":false,"type":"user","message":{{"role":"user","content":"Go. {nasty}"}},"uuid":"u1","timestamp":"2026-11-29T12:00:00.000Z","sessionId":"5e550000-0000-4000-8000-000000000007","version":"2.1.5","cwd":"/w/{nasty}","gitBranch":"b{nasty}"}}"#
+    );
+    bench.file("c/projects/p/5e550000-0000-4000-8000-000000000007.jsonl", record + "\n");
+    for args in [&["ls", "c"][..], &["ls", "c", "--recover"], &["ls", "c", "--format", "json"]] {
+        let run = bench.run(args);
+        assert_eq!(run.code, 0, "{}", run.err);
+        assert!(run.out.contains("owned") && !run.out.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{}", run.out);
+    }
+}
+
+/// Copies a directory.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry").path();
+        let target = to.join(entry.file_name().expect("a name"));
+        if entry.is_dir() { copy(&entry, &target) } else { fs::copy(&entry, &target).map(drop).expect("a copy") }
+    }
+}
+
+#[test]
+fn cases_are_run_and_counted() {
+    let bench = Bench::new();
+    let cases = fixtures().join("../v1").to_string_lossy().into_owned();
+    let run = bench.run(&["conform", "run", &cases, "--level", "L2"]);
+    snapshot!("conform", run.all());
+    let json = bench.run(&["conform", "run", &cases, "--filter", "*/faults/0*", "--role", "importer", "--format", "json"]);
+    assert_eq!(json.code, 0, "{}", json.err);
+    let report = json.json();
+    let listed = bench.run(&["conform", "list", &format!("{cases}/import/faults"), "--filter", "*/faults/0*", "--format", "json"]).json();
+    let ids = |of: &serde_json::Value| of["cases"].as_array().expect("cases").iter().map(|c| c["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>();
+    assert_eq!(ids(&report), ids(&listed));
+    assert_eq!(report["roles"][0]["total"], ids(&listed).len());
+    for args in [&["--filter", "nothing"][..], &["--role", "Writer"], &["--level", "L1", "--filter", "*claude-code*"]] {
+        let none = bench.run(&[&["conform", "run", &cases], args].concat());
+        assert_eq!((none.code, none.out.as_str()), (4, ""), "{args:?}: {}", none.err);
+    }
+    assert_eq!(bench.run(&["conform", "run"]).code, 3, "there are no cases in the working directory");
+    assert_eq!(bench.run(&["conform", "run", "."]).code, 4);
+    assert_eq!(bench.run(&["conform", "run", &cases, "--level", "L9"]).code, 2);
+}
+
+#[test]
+fn a_case_that_fails_is_told_with_1() {
+    let bench = Bench::new();
+    let suite = fixtures().join("..");
+    for name in ["v1/import/faults/01-concatenated-objects", "sources/faults/01-concatenated-objects", "v1/import/faults/04-nul-run-midfile", "sources/faults/04-nul-run-midfile"] {
+        copy(&suite.join(name), &bench.path(&format!("conformance-fixtures/{name}")));
+    }
+    let expect = bench.path("conformance-fixtures/v1/import/faults/01-concatenated-objects/expect/expect.json");
+    let wrong = fs::read_to_string(&expect).expect("the expectation").replace("\"framing.concatenated_records\"", "\"framing.fragment\"");
+    fs::write(&expect, wrong).expect("a file");
+    let run = bench.run(&["conform", "run"]);
+    snapshot!("conform_failed", neutral(&bench, &run.all()));
+    let json = bench.run(&["conform", "run", "--format", "json"]);
+    assert_eq!((json.code, &json.json()["roles"][0]["passed"], &json.json()["roles"][0]["total"]), (1, &1.into(), &2.into()));
+    fs::remove_dir_all(bench.path("conformance-fixtures/sources/faults/04-nul-run-midfile")).expect("it was there");
+    let broken = bench.run(&["conform", "run"]);
+    assert_eq!(broken.code, 3, "a prerequisite that is missing is no skip: {}", broken.err);
+}
+
+#[test]
+fn completions_and_manual_pages_are_made() {
+    let bench = Bench::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let run = bench.run(&["completions", shell]);
+        assert!(run.code == 0 && run.out.contains("recover") && run.out.contains("conform"), "{shell}: {}", run.err);
+    }
+    let page = bench.run(&["man", "recover"]);
+    assert!(page.code == 0 && page.out.starts_with(".ie") && page.out.contains("PALOG-RECOVER"), "{}", page.out);
+    assert!(bench.run(&["man"]).out.contains("Exit codes"));
+    assert_eq!(bench.run(&["man", "conform", "run"]).code, 0);
 }

@@ -1,7 +1,9 @@
 //! Nothing is lost on the way in: every byte of every file is kept and told, the same files give the same bytes, and a
 //! file that grew gives a log that grew.
 
-#[path = "support/import.rs"]
+#[path = "support/fixtures.rs"]
+mod fixtures;
+#[path = "../../palog-cli/src/reference/import.rs"]
 mod import;
 #[path = "support/layout.rs"]
 mod layout;
@@ -17,14 +19,14 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use palog_conformance::{Case, Log, json};
-use import::{fixtures, imported};
+use import::imported;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    match Case::all(&fixtures()) {
+    match Case::all(&fixtures::folder()) {
         Ok(cases) => {
             let sources: BTreeSet<PathBuf> = cases.into_iter().map(|case| case.source).collect();
             let transcripts: BTreeSet<PathBuf> = sources.iter().flat_map(|source| layout::transcripts(source)).collect();
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
 }
 
 fn add(trials: &mut Vec<Trial>, what: &str, source: PathBuf, test: fn(&Path) -> Result<(), String>) {
-    let name = source.strip_prefix(fixtures()).unwrap_or(&source).display().to_string();
+    let name = source.strip_prefix(fixtures::folder()).unwrap_or(&source).display().to_string();
     trials.push(Trial::test(format!("{what}: {name}"), move || test(&source).map_err(Failed::from)));
 }
 

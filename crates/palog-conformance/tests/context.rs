@@ -4,7 +4,9 @@
 //! wholly the mark of a removed text are dropped; a string is one text block; neighbours of one role are merged. What the
 //! client does to its history beyond that is in [`REPAIRS`], a closed list.
 
-#[path = "support/import.rs"]
+#[path = "support/fixtures.rs"]
+mod fixtures;
+#[path = "../../palog-cli/src/reference/import.rs"]
 mod import;
 #[path = "support/reference.rs"]
 mod reference;
@@ -24,7 +26,7 @@ use serde_json::{Value, json};
 struct Repair {
     name: &'static str,
     /// Applies it to messages in their common form, and tells how often it did something.
-    apply: fn(&mut Vec<Said>) -> usize,
+    apply: fn(&mut [Said]) -> usize,
     /// The requests in which it does something.
     fires: &'static [(&'static str, u64)],
 }
@@ -146,7 +148,7 @@ fn main() -> ExitCode {
 
 /// Reads all recorded requests, imports what the client left behind, and finds the place of each.
 fn requests(scratch: &std::path::Path) -> Result<Vec<Request>, String> {
-    let sources = import::fixtures().join("sources/claude-code");
+    let sources = fixtures::folder().join("sources/claude-code");
     let mut scenarios: Vec<PathBuf> = fs::read_dir(&sources).map_err(|e| e.to_string())?.filter_map(|e| Some(e.ok()?.path())).collect();
     scenarios.sort();
     let mut requests = Vec::new();
@@ -216,8 +218,8 @@ impl Request {
         format!("{} {} ({log})", self.scenario, self.n)
     }
 
-    /// The messages of the log in their common form, and how often each repair did something.
-    fn context(&self, repairs: &[&Repair]) -> Result<(Vec<Said>, Vec<(&'static str, usize)>), String> {
+    /// The messages of the log in their common form, and how often the repairs did something.
+    fn context(&self, repairs: &[&Repair]) -> Result<(Vec<Said>, usize), String> {
         let Some((path, at)) = &self.place else { return Err("a side request has no place in the conversation".into()) };
         let context = match at {
             At::Before(event) => Reference.context(path, Some(event))?,
@@ -231,7 +233,7 @@ impl Request {
         }
         let log = Log::read(path)?;
         let mut said = common(owned(&context, &log)?);
-        let fired = repairs.iter().map(|repair| (repair.name, (repair.apply)(&mut said))).collect();
+        let fired = repairs.iter().map(|repair| (repair.apply)(&mut said)).sum();
         Ok((said, fired))
     }
 
@@ -324,7 +326,7 @@ fn is_mark(block: &Value) -> bool {
 }
 
 /// Where users' records are merged and text meets text, the client ends the former with a line feed.
-fn text_join(messages: &mut Vec<Said>) -> usize {
+fn text_join(messages: &mut [Said]) -> usize {
     let mut fired = 0;
     for message in messages.iter_mut().filter(|m| m.role == "user") {
         for at in 1..message.blocks.len() {
@@ -344,7 +346,7 @@ fn text_join(messages: &mut Vec<Said>) -> usize {
 fn fires(repair: &Repair, requests: &[Request]) -> Result<(), String> {
     let mut found = BTreeSet::new();
     for request in requests.iter().filter(|r| r.place.is_some()) {
-        if request.context(&[repair])?.1.iter().any(|(_, times)| *times > 0) {
+        if request.context(&[repair])?.1 > 0 {
             found.insert((request.scenario.as_str(), request.n));
         }
     }

@@ -1,6 +1,8 @@
 //! Whatever is cut off: nothing panics, every log reduces, and nothing that may have run is taken for done or not begun.
 
-#[path = "support/import.rs"]
+#[path = "support/fixtures.rs"]
+mod fixtures;
+#[path = "../../palog-cli/src/reference/import.rs"]
 mod import;
 #[path = "support/layout.rs"]
 mod layout;
@@ -8,6 +10,8 @@ mod layout;
 mod memory;
 #[path = "support/reader.rs"]
 mod reader;
+#[path = "support/reference.rs"]
+mod reference;
 #[path = "support/valid.rs"]
 mod valid;
 
@@ -20,19 +24,21 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use palog::recover::{Context, Verdict, recover};
 use palog::reduce::reduce;
-use palog_conformance::{Case, Expectation, Log};
+use palog_conformance::{Case, Expectation, Implementation, Import, Log, Verdict as Truth, run};
+use reference::Reference;
+use serde_json::{Value, json};
 
 /// Files below this size are cut at every byte.
 const SMALL: usize = 4096;
 /// At how many places larger files are cut.
 const SAMPLED: usize = 400;
-/// At how many bytes a log is cut, and a file beside a transcript.
+/// At how many bytes a log is cut, and each file of a folder.
 const SAMPLED_FEW: usize = 40;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
-    match Case::all(&import::fixtures()) {
+    match Case::all(&fixtures::folder()) {
         Ok(cases) => {
             let sources: BTreeSet<PathBuf> = cases.iter().map(|case| case.source.clone()).collect();
             // Many snapshots hold the same transcript.
@@ -43,10 +49,12 @@ fn main() -> ExitCode {
                 add(&mut trials, "transcript", &path, move |path| cut_transcript(path, &copy));
                 add(&mut trials, "log", &path, move |path| cut_log(path, &bytes));
             }
-            for source in sources.iter().filter(|source| source.is_dir() && !layout::beside(source).is_empty()) {
-                add(&mut trials, "beside", source, cut_beside);
+            for source in sources.iter().filter(|source| source.is_dir()) {
+                add(&mut trials, "folder", source, cut_folder);
             }
-            trials.push(Trial::test("the small reader finds what the truths know", move || knows(&cases).map_err(Failed::from)));
+            let all = cases.clone();
+            trials.push(Trial::test("the small reader finds what the truths know", move || knows(&all).map_err(Failed::from)));
+            trials.push(Trial::test("a planner with one answer fails", move || constants(&cases).map_err(Failed::from)));
         }
         Err(why) => trials.push(Trial::test("every case can be loaded", move || Err(Failed::from(why)))),
     }
@@ -54,7 +62,7 @@ fn main() -> ExitCode {
 }
 
 fn add(trials: &mut Vec<Trial>, what: &str, path: &Path, test: impl FnOnce(&Path) -> Result<(), String> + Send + 'static) {
-    let name = path.strip_prefix(import::fixtures()).unwrap_or(path).display().to_string();
+    let name = path.strip_prefix(fixtures::folder()).unwrap_or(path).display().to_string();
     let path = path.to_path_buf();
     trials.push(Trial::test(format!("{what}: {name}"), move || test(&path).map_err(Failed::from)));
 }
@@ -106,15 +114,7 @@ fn cut_transcript(transcript: &Path, whole: &[u8]) -> Result<(), String> {
     let path = folder.path().join(layout::name_of(transcript, whole));
     at_each(places(whole.len(), SAMPLED), |at| {
         fs::write(&path, &whole[..at]).map_err(|e| e.to_string())?;
-        let may_have_run = reader::may_have_run(&whole[..at]);
-        match memory::in_memory(&path)? {
-            Some(log) => {
-                valid::check(&log, None)?;
-                is_safe(verdict(&log)?, &may_have_run)
-            }
-            None if may_have_run.is_empty() => Ok(()),
-            None => Err(format!("no log, and {may_have_run:?} may have run")),
-        }
+        is_safely_read(&path, &whole[..at])
     })
 }
 
@@ -144,8 +144,8 @@ fn cut_log(transcript: &Path, whole: &[u8]) -> Result<(), String> {
     })
 }
 
-/// A file beside the transcript that is cut at any byte.
-fn cut_beside(source: &Path) -> Result<(), String> {
+/// Any file of a folder that is cut at any byte: what lies beside the transcript decides nothing.
+fn cut_folder(source: &Path) -> Result<(), String> {
     let folder = scratch()?;
     let copy = folder.path().join("copy");
     for file in layout::files(source) {
@@ -153,21 +153,32 @@ fn cut_beside(source: &Path) -> Result<(), String> {
         fs::create_dir_all(to.parent().unwrap_or(&copy)).map_err(|e| e.to_string())?;
         fs::copy(&file, to).map_err(|e| e.to_string())?;
     }
-    let transcript = layout::transcripts(source).into_iter().next().ok_or("no transcript")?;
-    let may_have_run = reader::may_have_run(&fs::read(transcript).map_err(|e| e.to_string())?);
-    for file in layout::beside(source) {
-        let path = copy.join(file.strip_prefix(source).unwrap_or(&file));
+    let is_main = |path: &PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with("agent-"));
+    let main = layout::transcripts(&copy).into_iter().find(is_main).ok_or("no transcript")?;
+    let files: BTreeSet<PathBuf> = layout::owned(&copy).into_values().flatten().map(|(path, _)| path).collect();
+    for path in files {
         let whole = fs::read(&path).map_err(|e| e.to_string())?;
         at_each(places(whole.len(), SAMPLED_FEW), |at| {
             fs::write(&path, &whole[..at]).map_err(|e| e.to_string())?;
-            let log = memory::in_memory(&copy)?.ok_or("no log")?;
-            valid::check(&log, None)?;
-            is_safe(verdict(&log)?, &may_have_run)
+            is_safely_read(&copy, &fs::read(&main).map_err(|e| e.to_string())?)
         })
-        .map_err(|why| format!("{}: {why}", file.display()))?;
+        .map_err(|why| format!("{}: {why}", path.strip_prefix(&copy).unwrap_or(&path).display()))?;
         fs::write(&path, &whole).map_err(|e| e.to_string())?;
     }
     Ok(())
+}
+
+/// Imports, and compares the verdict with what the transcript itself shows.
+fn is_safely_read(source: &Path, transcript: &[u8]) -> Result<(), String> {
+    let may_have_run = reader::may_have_run(transcript);
+    match memory::in_memory(source)? {
+        Some(log) => {
+            valid::check(&log, None)?;
+            is_safe(verdict(&log)?, &may_have_run)
+        }
+        None if may_have_run.is_empty() => Ok(()),
+        None => Err(format!("no log, and {may_have_run:?} may have run")),
+    }
 }
 
 /// The small reader agrees with the truths on what holds a session, so that the tests above look for the right calls.
@@ -188,4 +199,71 @@ fn knows(cases: &[Case]) -> Result<(), String> {
         }
     }
     if sessions < 70 || holding < 30 { Err(format!("{holding} of {sessions} sessions are held")) } else { Ok(()) }
+}
+
+/// A planner that always gives one answer, and is right in everything else.
+struct Constant(Truth);
+
+impl Implementation for Constant {
+    fn import(&self, source: &Path, into: &Path) -> Result<Import, String> {
+        Reference.import(source, into)
+    }
+
+    fn state(&self, log: &Path) -> Result<Value, String> {
+        Reference.state(log)
+    }
+
+    fn recovery(&self, log: &Path) -> Result<Value, String> {
+        let mut recovery = Reference.recovery(log)?;
+        recovery["verdict"] = json!(self.0.word());
+        Ok(recovery)
+    }
+
+    fn context(&self, log: &Path, before: Option<&str>) -> Result<Value, String> {
+        Reference.context(log, before)
+    }
+}
+
+/// The greatest share of sessions that one answer may get right, averaged over the verdicts that occur.
+const SHARE: f64 = 0.34;
+
+/// Every verdict.
+const VERDICTS: [Truth; 7] =
+    [Truth::Indeterminate, Truth::Closed, Truth::Owned, Truth::NeedsReconcile, Truth::AwaitingHuman, Truth::Ready, Truth::Idle];
+
+/// Counted per verdict, a planner with one answer is right in at most a third; and the runner finds it out.
+fn constants(cases: &[Case]) -> Result<(), String> {
+    let sessions: Vec<_> = cases
+        .iter()
+        .filter_map(|case| match &case.expectation {
+            Expectation::Truth(truth) => Some(&truth.sessions),
+            Expectation::Faults(_) => None,
+        })
+        .flatten()
+        .collect();
+    let occurring: BTreeSet<Truth> = sessions.iter().map(|session| session.verdict).collect();
+    if occurring.len() < 4 {
+        return Err(format!("only {occurring:?} occur"));
+    }
+    for constant in VERDICTS {
+        let share = |verdict: &Truth| {
+            let own: Vec<_> = sessions.iter().filter(|session| session.verdict == *verdict).collect();
+            own.iter().filter(|session| session.accepts(constant.word())).count() as f64 / own.len() as f64
+        };
+        let average = occurring.iter().map(share).sum::<f64>() / occurring.len() as f64;
+        if average > SHARE {
+            return Err(format!("always {} is right in {average:.2}", constant.word()));
+        }
+        // One case of each verdict: the runner passes those in which the constant is true, and no other.
+        for verdict in &occurring {
+            let is_of = |case: &&Case| matches!(&case.expectation, Expectation::Truth(truth) if truth.sessions[0].verdict == *verdict && truth.sessions.len() == 1 && truth.sessions[0].verdict_also.is_empty());
+            let case = cases.iter().find(is_of).ok_or_else(|| format!("no case of {}", verdict.word()))?;
+            let failures = run(case, &Constant(constant)).failures;
+            let found_out = failures.iter().any(|failure| failure.contains("verdict"));
+            if found_out == (constant == *verdict) || failures.len() != usize::from(found_out) {
+                return Err(format!("always {} in {}: {failures:?}", constant.word(), case.id));
+            }
+        }
+    }
+    Ok(())
 }

@@ -1,6 +1,8 @@
 //! Every case of the set, run with the implementation of this workspace: one test per case.
 
-#[path = "support/import.rs"]
+#[path = "support/fixtures.rs"]
+mod fixtures;
+#[path = "../../palog-cli/src/reference/import.rs"]
 mod import;
 #[path = "support/reference.rs"]
 mod reference;
@@ -12,7 +14,7 @@ use palog_conformance::{Case, run};
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let cases = match Case::all(&import::fixtures()) {
+    let cases = match Case::all(&fixtures::folder()) {
         Ok(cases) => cases,
         // One broken case must not hide behind the others.
         Err(why) => {

@@ -132,6 +132,17 @@ codes! {
     DuplicateBlob = "bulk.duplicate_blob": "Large content stands in the source more than once.", "Nothing: it is stored once.";
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Code {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Code".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let codes = Code::ALL.iter().map(|code| serde_json::json!({"const": code, "description": code.meaning(), "type": "string"}));
+        schemars::json_schema!({"description": "What is wrong, `family.what`.", "oneOf": codes.collect::<Vec<_>>()})
+    }
+}
+
 impl std::fmt::Display for Code {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
@@ -220,6 +231,8 @@ impl Diagnostic {
     /// Names the rule.
     #[must_use]
     pub fn rule(mut self, rule: &'static str) -> Self {
+        #[cfg(test)]
+        assert!(crate::rules::of(self.code).contains(&rule), "{}: {rule} is not one of its rules", self.code);
         self.rule = Some(rule);
         self
     }
@@ -295,5 +308,51 @@ impl Diagnostics {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
+    }
+}
+
+/// Findings of one code and severity, as they are written (spec 07, "Diagnostics").
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Finding {
+    /// What is wrong.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The rule of the specification, where all have the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<&'static str>,
+    /// How many there were.
+    pub count: u64,
+    /// Where the first of them are.
+    pub at: Vec<Place>,
+}
+
+impl From<&Group> for Finding {
+    /// The particulars of a finding become the `detail` of its place, where it has no other.
+    fn from(group: &Group) -> Self {
+        let place = |d: &Diagnostic| Place { detail: d.place.detail.clone().or_else(|| d.why.clone()), ..d.place.clone() };
+        let at = group.first.iter().map(place).collect();
+        Finding { code: group.code, severity: group.severity, rule: group.rule, count: group.count, at }
+    }
+}
+
+/// Written as a list of [`Finding`]s.
+impl Serialize for Diagnostics {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(self.groups.iter().map(Finding::from))
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Diagnostics {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Findings".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        <Vec<Finding> as schemars::JsonSchema>::json_schema(generator)
     }
 }

@@ -159,6 +159,7 @@ impl<R: Read> Lines<R> {
 pub(crate) fn too_long(place: Place, len: u64) -> Diagnostic {
     Diagnostic::new(Code::LineTooLong, Severity::Error, place)
         .because(format!("a line of {len} bytes; readers accept {LINE_HARD_LIMIT}"))
+        .rule("R-BYT-011")
 }
 
 /// What a reader hands out.

@@ -1,5 +1,7 @@
 //! The rules of the specification that this crate carries out and that a test of it proves, by their ids (spec 07).
 
+use crate::diagnostic::Code;
+
 /// A rule of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -13,6 +15,75 @@ pub struct Rule {
 #[must_use]
 pub fn find(id: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.id == id)
+}
+
+/// Ids of the rules that a finding of `code` can be about (spec 07, "Diagnostics"). What only importers find is about sources,
+/// and what only a writer is told is about its place in the world: no rule of the table binds these.
+#[must_use]
+pub const fn of(code: Code) -> &'static [&'static str] {
+    match code {
+        Code::InvalidUtf8 => &["R-BYT-001"],
+        Code::ByteOrderMark | Code::CarriageReturn => &["R-BYT-002"],
+        Code::BadJson => &["R-BYT-003"],
+        Code::TornTail => &["R-BYT-005"],
+        Code::LineTooLong => &["R-BYT-011"],
+        Code::MissingBlob => &["R-BYT-012"],
+        Code::BlobMismatch => &["R-BYT-012", "R-BYT-013"],
+        Code::Diverged => &["R-BYT-020"],
+        Code::UnsupportedVersion => &["R-ENV-001"],
+        Code::BadEnvelope => &["R-ENV-002", "R-ENV-007"],
+        Code::NotOpened => &["R-ENV-003"],
+        Code::OtherLog => &["R-ENV-004"],
+        Code::SeqGap | Code::SeqRepeated | Code::SeqConflict => &["R-ENV-005"],
+        Code::TimeBackwards => &["R-ENV-006"],
+        Code::DuplicateId => &["R-ENV-007"],
+        Code::PrevMismatch => &["R-ENV-008"],
+        Code::MissingParent | Code::MissingCause => &["R-ENV-009"],
+        Code::Cycle => &["R-ENV-010"],
+        Code::UnknownCritical | Code::UnknownType => &["R-ENV-012"],
+        Code::BadPayload => &["R-ENV-013", "R-BYT-012"],
+        Code::BadType => &["R-ENV-014"],
+        Code::NewerMinor => &["R-ENV-015"],
+        Code::AfterClose | Code::Closed => &["R-ENV-016"],
+        Code::ProposedTwice => &["R-ACT-002"],
+        Code::EndsDisagree => &["R-ACT-003"],
+        Code::EndedTwice => &["R-ACT-005"],
+        Code::CallWithoutResult | Code::ResultLost => &["R-ACT-013"],
+        Code::OrphanResult | Code::UnproposedAction => &["R-ACT-015"],
+        Code::VoidRequest => &["R-ACT-016"],
+        Code::NoBasis => &["R-ACT-018"],
+        Code::KeyConflict => &["R-ACT-022"],
+        Code::UnknownInput | Code::QueuedPrompt => &["R-TRN-009"],
+        Code::ConcatenatedRecords
+        | Code::CumulativeReemit
+        | Code::ForkedByReference
+        | Code::LegacyHeader
+        | Code::TimeMissing
+        | Code::Fragment
+        | Code::NulRun
+        | Code::LoneSurrogate
+        | Code::NumberPrecision
+        | Code::UnknownBlock
+        | Code::UnexpectedShape
+        | Code::Replay
+        | Code::IdReused
+        | Code::BypassedRecord
+        | Code::LinkInferred
+        | Code::AgentOrphan
+        | Code::UsageSuperseded
+        | Code::BadTime
+        | Code::ForeignRecord
+        | Code::SessionMismatch
+        | Code::ForkedPrefix
+        | Code::NothingRecognised
+        | Code::LeftBeside
+        | Code::Unreadable
+        | Code::DuplicateBlob
+        | Code::Locked
+        | Code::HeadMoved
+        | Code::StaleEpoch
+        | Code::ForeignWrite => &[],
+    }
 }
 
 const fn rule(id: &'static str, text: &'static str) -> Rule {
@@ -174,6 +245,15 @@ mod tests {
             assert!(RULES[..at].iter().all(|other| other.id != rule.id), "{} stands twice", rule.id);
             assert!(PROOFS.iter().any(|text| text.contains(rule.id)), "no test names {}", rule.id);
             assert_eq!(find(rule.id), Some(rule));
+        }
+    }
+
+    #[test]
+    fn the_rules_of_a_code_are_rules() {
+        for code in Code::ALL {
+            for id in of(*code) {
+                assert!(find(id).is_some(), "{code}: {id} is not in the table");
+            }
         }
     }
 

@@ -1,6 +1,7 @@
-//! JSON Schemas (2020-12) of everything that this crate writes as JSON, made from its types (spec 02, "Schemas").
+//! JSON Schemas (2020-12) of everything that this crate writes as JSON, made from its types (spec 07, "Schemas").
 //!
-//! They are committed as `schemas/v1/*.schema.json`; a test compares them with the types.
+//! They are committed as `schemas/v1/*.schema.json`, with those of what the command line adds; a test compares them with
+//! the types.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -8,19 +9,33 @@ use serde_json::{Map, Value, json};
 
 use crate::envelope::{Event, MAJOR};
 use crate::project::Context;
+use crate::state::State;
 
 /// Every schema with the name of its file.
 ///
 /// Unknown members are allowed everywhere, and so are events of unknown types: a minor version may add both.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Value)> {
-    vec![("event.schema.json", event()), ("context.schema.json", written::<Context>())]
+    vec![("event.schema.json", event()), ("context.schema.json", written::<Context>()), ("state.schema.json", written::<State>())]
 }
 
-/// The schema of a document that this crate only writes.
-fn written<T: JsonSchema>() -> Value {
+/// The schema of a document that is only written.
+#[must_use]
+pub fn written<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     tidy(generator.into_root_schema_for::<T>().to_value())
+}
+
+/// The same of a document that holds events: those of `definition`, by their members `type` and `data`.
+#[must_use]
+pub fn written_with_events<T: JsonSchema>(definition: &str) -> Value {
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let payloads = payloads(&mut generator);
+    let mut schema = tidy(generator.into_root_schema_for::<T>().to_value());
+    if let Some(Value::Object(event)) = schema.pointer_mut(&format!("/$defs/{definition}")) {
+        event.insert("allOf".into(), payloads.into());
+    }
+    schema
 }
 
 /// The schema of one line of a log: the envelope, and the payload that its type asks for.
@@ -213,7 +228,7 @@ mod tests {
             let committed = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
             assert!(
                 committed == format!("{schema:#}\n"),
-                "schemas/v1/{name} is out of date: cargo run -p palog --features schema --example schemas"
+                "schemas/v1/{name} is out of date: cargo run -p palog-cli --features schema -- schema --write schemas/v1"
             );
         }
     }

@@ -396,7 +396,6 @@ wire! {
     /// Why nothing can be concluded from the log.
     pub struct Reason {
         /// What is wrong; the first finding of each code is given.
-        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         code: Code,
         /// The particulars.
         why?: String,

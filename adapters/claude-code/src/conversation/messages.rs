@@ -65,6 +65,18 @@ fn said(record: &Record<'_>, content: &Content<'_>) -> Said {
     Said::Prompt
 }
 
+/// The first text of a prompt; `None` where the record is something else.
+pub(crate) fn prompt_text<'r>(record: &'r Record<'_>) -> Option<std::borrow::Cow<'r, str>> {
+    let (_, content) = message(record).filter(|_| &*record.r#type == "user")?;
+    if said(record, content) != Said::Prompt {
+        return None;
+    }
+    match content {
+        Content::Text(raw) => raw.text(),
+        Content::Blocks(blocks) => blocks.iter().find_map(|block| block.members.text.as_ref()?.text()),
+    }
+}
+
 /// The hash by which queued texts and messages are compared; content of several parts has none.
 pub(crate) fn text_hash(content: &Content<'_>) -> Option<u64> {
     only_text(content).map(|text| crate::calls::prompt_hash(&text))

@@ -7,7 +7,7 @@ mod context;
 mod messages;
 mod results;
 
-pub(crate) use messages::text_hash;
+pub(crate) use messages::{prompt_text, text_hash};
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

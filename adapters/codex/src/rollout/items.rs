@@ -69,6 +69,13 @@ fn said(item: &Item<'_>) -> Said {
     WRAPPERS.iter().find(|(wrapper, _)| text.starts_with(wrapper)).map_or(Said::Prompt, |(_, said)| *said)
 }
 
+/// The words of a person in an item, if they are such.
+pub(crate) fn typed_prompt(item: &Item<'_>) -> Option<String> {
+    let is_message = item.r#type.as_deref() == Some("message") && item.role.as_deref() == Some("user");
+    let text = if is_message && said(item) == Said::Prompt { first_text(item.content.as_ref()) } else { String::new() };
+    (!text.trim().is_empty()).then_some(text)
+}
+
 /// A message with nothing said of it but its purpose.
 fn plain<'m>(role: Role, parts: Vec<Part<'m>>, purpose: Option<&'static str>) -> MessageAdded<'m> {
     MessageAdded { role, parts, response: None, partial: None, purpose: purpose.map(Str::from), in_context: None }

@@ -8,6 +8,8 @@ mod parts;
 mod screen;
 mod turns;
 
+pub(crate) use items::typed_prompt;
+
 use std::collections::{HashMap, HashSet};
 
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};

@@ -8,7 +8,6 @@ use palog::validate::{Options, validate};
 use crate::args::{Format, Validate};
 use crate::exit::{Exit, Failure};
 use crate::input::{self, Content};
-use crate::output::diagnostics::findings;
 use crate::output::validate::{Log, Validation};
 use crate::render;
 use crate::render::diagnostics::{Sources, summary};
@@ -68,7 +67,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Validate) -> Result<Exit, Fail
             let findings = summary(&found.diagnostics).map_or_else(String::new, |s| format!(", {s}"));
             writeln!(terminal.out, "{word}: {} ({}{findings})", clean_line(&log.name), count(found.events, "event", "events"))?;
         }
-        logs.push(Log { path: path.to_string_lossy().into_owned(), valid, diagnostics: findings(&found.diagnostics) });
+        logs.push(Log { path: path.to_string_lossy().into_owned(), valid, diagnostics: found.diagnostics });
     }
     if args.format == Format::Json {
         terminal.json(&Validation { logs })?;

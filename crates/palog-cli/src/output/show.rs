@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use palog::envelope::{Actor, Time};
-use palog::events::Data;
+use palog::events::{Applied, ApprovalOutcome, Data, Outcome, Reconciled};
 use palog::project::{Fate, Item, Told};
 use serde::Serialize;
 
@@ -11,34 +11,61 @@ use crate::render::text::clean_json;
 
 /// One item of a transcript.
 #[derive(Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub(crate) struct Entry<'a> {
+    /// Position of its event in the log.
     seq: u64,
+    /// Id of its event.
     id: &'a str,
+    /// Type of its event.
     r#type: &'a str,
+    /// When it happened; `null` = the source had no time.
     time: Option<&'a Time<'a>>,
+    /// Who did it.
     actor: &'a Actor<'a>,
     /// Whether it belongs to the branch that went on.
     live: bool,
     /// What became of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     fate: Option<CallFate>,
+    /// The payload of its event.
+    #[cfg_attr(any(test, feature = "schema"), schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     data: &'a Data<'a>,
+}
+
+/// A session as people read it; written item by item, see [`Overview::json_head`].
+#[cfg(any(test, feature = "schema"))]
+#[derive(schemars::JsonSchema, Serialize)]
+pub(crate) struct Transcript<'a> {
+    /// Which session it is.
+    #[serde(flatten)]
+    overview: crate::render::overview::Overview,
+    /// What is in it, in the order of the log.
+    items: Vec<Entry<'a>>,
 }
 
 /// What the events of the whole log tell of a call.
 #[derive(Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 struct CallFate {
+    /// Whether its start is recorded.
     started: bool,
+    /// Whether a person or a policy was asked for leave.
     asked: bool,
+    /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
+    outcome: Option<Outcome>,
+    /// Whether its effect took place, as its end says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    applied: Option<&'static str>,
+    applied: Option<Applied>,
+    /// What the newest reconciliation found.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reconciled: Option<&'static str>,
+    reconciled: Option<Reconciled>,
+    /// How the newest request for leave ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    approval: Option<&'static str>,
-    told: &'static str,
+    approval: Option<ApprovalOutcome>,
+    /// What the model was told of it.
+    told: palog::state::Told,
 }
 
 impl From<Fate> for CallFate {
@@ -46,14 +73,14 @@ impl From<Fate> for CallFate {
         CallFate {
             started: fate.started,
             asked: fate.asked,
-            outcome: fate.ended.map(|(outcome, _)| outcome.word()),
-            applied: fate.ended.map(|(_, applied)| applied.word()),
-            reconciled: fate.reconciled.map(palog::events::Reconciled::word),
-            approval: fate.approval.map(palog::events::ApprovalOutcome::word),
+            outcome: fate.ended.map(|(outcome, _)| outcome),
+            applied: fate.ended.map(|(_, applied)| applied),
+            reconciled: fate.reconciled,
+            approval: fate.approval,
             told: match fate.told {
-                None => "none",
-                Some(Told::Running) => "partial",
-                Some(_) => "result",
+                None => palog::state::Told::Nothing,
+                Some(Told::Running) => palog::state::Told::Partial,
+                Some(_) => palog::state::Told::Result,
             },
         }
     }

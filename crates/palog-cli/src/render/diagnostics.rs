@@ -54,7 +54,15 @@ impl Sources {
 
 /// Prints findings, the worst first. Of mere information only the number is told.
 pub(crate) fn render(out: &mut dyn Write, style: Style, diagnostics: &Diagnostics, sources: &Sources) -> io::Result<()> {
-    let mut groups: Vec<&Group> = diagnostics.groups().iter().filter(|g| g.severity != Severity::Info).collect();
+    some(out, style, diagnostics.groups().iter().filter(|g| g.severity != Severity::Info).collect(), sources)
+}
+
+/// The same with mere information.
+pub(crate) fn each(out: &mut dyn Write, style: Style, diagnostics: &Diagnostics, sources: &Sources) -> io::Result<()> {
+    some(out, style, diagnostics.groups().iter().collect(), sources)
+}
+
+fn some(out: &mut dyn Write, style: Style, mut groups: Vec<&Group>, sources: &Sources) -> io::Result<()> {
     groups.sort_by_key(|g| g.severity);
     let (mut shown, mut left) = (0, 0);
     for group in groups {

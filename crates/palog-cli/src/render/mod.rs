@@ -1,8 +1,11 @@
 //! What the commands print for people.
 
+pub(crate) mod conform;
 pub(crate) mod context;
 pub(crate) mod diagnostics;
+pub(crate) mod explain;
 pub(crate) mod import;
+pub(crate) mod ls;
 pub(crate) mod overview;
 pub(crate) mod recover;
 pub(crate) mod show;

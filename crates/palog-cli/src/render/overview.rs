@@ -14,21 +14,30 @@ use crate::terminal::Style;
 
 /// Which session a log is of, as its events say.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub(crate) struct Overview {
+    /// Id of the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<String>,
+    /// Native id of the session; of a subagent its agent id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
+    /// The program that ran it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent: Option<String>,
+    /// Version of that program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
+    /// Title.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
+    /// Working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) directory: Option<String>,
+    /// Branch of the version control system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) branch: Option<String>,
+    /// Model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
     /// The session that a subagent works for.

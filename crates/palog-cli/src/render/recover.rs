@@ -6,6 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use palog::events::{ActionKind, ChildKind, ParentMode};
 use palog::recover::{Decision, Obligation, Recovery, SubjectKind, Verdict};
 use palog::state::{Action, ActionState, Count, Doubt, State, Told};
+use palog_adapter::resume::{Question, Resume};
+use palog_claude_code as claude_code;
 
 use crate::facts::{Facts, Said};
 use crate::render::overview::Overview;
@@ -20,6 +22,9 @@ const ARGUMENTS: usize = 100;
 const MENTIONED: usize = 50;
 /// How much of a message is quoted.
 const WORDS: usize = 120;
+/// How much of a question is quoted, and how many of its options.
+const QUESTION: usize = 400;
+const OPTIONS: usize = 6;
 /// Where sentences are broken.
 const WIDTH: usize = 96;
 
@@ -231,12 +236,20 @@ impl Page<'_> {
 
     fn waits(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
+        let mut asked: Vec<String> = Vec::new();
         for owed in &self.recovery.obligations {
             let call = || owed.call.as_ref().map_or_else(String::new, |c| self.call(&c.action, ARGUMENTS));
             let text = |id: &str| self.facts.texts.get(id).map_or_else(String::new, |said| format!(": {}", short(&said.text, WORDS)));
             let over = if owed.blocking || owed.decision != Decision::Answer { "" } else { " (a later turn went on without it)" };
             match (owed.subject.kind, owed.decision) {
-                (SubjectKind::Approval, _) if self.asks(owed) => lines.push(format!("a question to a person{over}: {}", call())),
+                (SubjectKind::Approval, _) if self.asks(owed) => match self.questions(owed) {
+                    [] => lines.push(format!("a question to a person{over}: {}", call())),
+                    questions if asked.is_empty() => {
+                        asked.push(format!("a question to a person{over}:"));
+                        asked.extend(questions.iter().flat_map(question));
+                    }
+                    [one, ..] => lines.push(format!("a question to a person{over}: {}", short(&one.text, WORDS))),
+                },
                 (SubjectKind::Approval, _) => lines.push(format!("leave from a person{over}: {}", call())),
                 (SubjectKind::Message, _) if self.is_result(owed) => lines.push("a result was given to the model, and it has not gone on".into()),
                 (SubjectKind::Message, _) => lines.push(format!("a prompt without an answer{}", text(&owed.subject.id))),
@@ -247,22 +260,22 @@ impl Page<'_> {
                 _ => {}
             }
         }
-        if self.recovery.verdict == Verdict::NeedsReconcile && lines.is_empty() {
+        if self.recovery.verdict == Verdict::NeedsReconcile && lines.is_empty() && asked.is_empty() {
             lines.push("Nothing but what is unknown.".into());
         }
-        if lines.is_empty() {
+        if lines.is_empty() && asked.is_empty() {
             let none = if self.recovery.verdict == Verdict::Indeterminate { "That cannot be told." } else { "Nothing." };
             lines.push(none.into());
         }
-        cap(lines)
+        asked.into_iter().chain(cap(lines)).collect()
     }
 
     fn todo(&self) -> Vec<String> {
         let mut steps: Vec<Step> = Vec::new();
         let verdict = self.recovery.verdict;
-        let client = Client::of(self.overview);
-        let resume = client.as_ref().and_then(|c| c.resume.clone());
-        let hint = |of: fn(&Client) -> &'static str| client.as_ref().map_or("", of);
+        let client = client(self.overview);
+        let resume = client.as_ref().and_then(|c| c.command.clone());
+        let hint = |of: fn(&Resume) -> &'static str| client.as_ref().map_or("", of);
         if matches!(verdict, Verdict::NeedsReconcile | Verdict::AwaitingHuman | Verdict::Ready) {
             let still = "Make sure that no client still has this session open";
             let command = if self.blocking().next().is_some() { ", and that nothing it started still runs" } else { "" };
@@ -283,7 +296,7 @@ impl Page<'_> {
                 other => format!("{other}: {}", clean_line(&owed.reason)),
             }));
         }
-        let go_on = |text: &str, hint: &str| Step { text: format!("{text}{hint}"), command: resume.clone() };
+        let go_on = |text: &str, hint: &str| Step { text: format!("{text} {hint}").trim_end().to_owned(), command: resume.clone() };
         let spawned = self.state.parent.as_ref().filter(|p| p.mode == ParentMode::Spawn);
         let parent = spawned.map(|p| clean_line(p.session.as_deref().unwrap_or(&p.log)));
         match verdict {
@@ -305,11 +318,11 @@ impl Page<'_> {
             Verdict::Owned => steps.push(Step::new("Leave it alone until its holder is gone.".into())),
             Verdict::NeedsReconcile => steps.push({
                 let untold = self.blocking().any(|o| self.action(o).is_some_and(|a| a.told == Told::Nothing));
-                let hint = if untold { hint(|c| c.drops_calls) } else { "" };
+                let hint = if untold { hint(|c| c.open_call) } else { "" };
                 go_on("Then go on, and begin by telling the agent what you found.", hint)
             }),
-            Verdict::AwaitingHuman => steps.push(go_on("Go on with the decision.", hint(|c| c.drops_questions))),
-            Verdict::Ready => steps.push(go_on("Go on: it is the model's turn.", hint(|c| c.asks_nothing))),
+            Verdict::AwaitingHuman => steps.push(go_on("Go on with the decision.", hint(|c| c.open_question))),
+            Verdict::Ready => steps.push(go_on("Go on: it is the model's turn.", hint(|c| c.open_prompt))),
             _ => steps.push(go_on("Nothing. The session goes on with the next prompt.", "")),
         }
         let numbered = steps.len() > 1;
@@ -340,6 +353,12 @@ impl Page<'_> {
     /// Whether an obligation is about a question, rather than about leave to act.
     fn asks(&self, owed: &Obligation) -> bool {
         self.action(owed).is_some_and(|a| a.kind == ActionKind::Question)
+    }
+
+    /// The questions of a call, where their form is known.
+    fn questions(&self, owed: &Obligation) -> &[Question] {
+        let call = owed.call.as_ref().and_then(|call| self.facts.calls.get(&call.action));
+        call.map_or(&[], |call| &call.questions)
     }
 
     fn is_result(&self, owed: &Obligation) -> bool {
@@ -373,33 +392,34 @@ impl Step {
     }
 }
 
-/// What a client does when it takes a session up again. Of Claude Code: as 2.1.197 was seen to do, in its requests to the model.
-struct Client {
-    /// The command, where all of it is known and safe to copy.
-    resume: Option<String>,
-    /// What becomes of a call without a result.
-    drops_calls: &'static str,
-    /// What becomes of an open question.
-    drops_questions: &'static str,
-    /// What becomes of a prompt without an answer.
-    asks_nothing: &'static str,
+/// What the client that ran a session does when it takes it up again; `None` where nothing is known of it. Subagents are not
+/// taken up by themselves.
+fn client(overview: &Overview) -> Option<Resume> {
+    if overview.agent.as_deref() != Some(claude_code::FORMAT.name) || overview.parent.is_some() {
+        return None;
+    }
+    Some(claude_code::resume(overview.session.as_deref(), overview.directory.as_deref()))
 }
 
-impl Client {
-    /// The client that ran a session; `None` where nothing is known of it. Subagents are not taken up by themselves.
-    fn of(overview: &Overview) -> Option<Self> {
-        if overview.agent.as_deref() != Some("claude-code") || overview.parent.is_some() {
-            return None;
-        }
-        let safe = |text: &&str| !text.is_empty() && !text.starts_with('-') && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b));
-        let (session, directory) = (overview.session.as_deref().filter(safe), overview.directory.as_deref().filter(safe));
-        Some(Client {
-            resume: session.zip(directory).map(|(s, d)| format!("cd {d} && claude --resume {s}")),
-            drops_calls: " Claude Code drops an unfinished call when it resumes: the agent will not know that it asked.",
-            drops_questions: " Claude Code does not ask again when it resumes: say it in the next prompt.",
-            asks_nothing: " Claude Code does not send the prompt again by itself: say that it should answer.",
-        })
+/// A question with its options, as a person reads it.
+fn question(asked: &Question) -> Vec<String> {
+    let mut lines: Vec<String> = indent(2, wrap(&short(&asked.text, QUESTION), WIDTH - 2, 0)).collect();
+    if asked.several {
+        lines.push("  (several can be chosen)".into());
     }
+    for option in asked.options.iter().take(OPTIONS) {
+        let meaning = option.description.as_ref().map_or_else(String::new, |d| format!(": {}", short(d, WORDS)));
+        lines.extend(indent(4, wrap(&format!("- {}{meaning}", short(&option.label, WORDS)), WIDTH - 4, 2)));
+    }
+    let more = asked.options.len().saturating_sub(OPTIONS);
+    if more > 0 {
+        lines.push(format!("    … and {more} more"));
+    }
+    lines
+}
+
+fn indent(by: usize, lines: Vec<String>) -> impl Iterator<Item = String> {
+    lines.into_iter().map(move |line| format!("{:by$}{line}", ""))
 }
 
 /// Breaks a line between words; what follows is indented.

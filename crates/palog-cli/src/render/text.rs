@@ -100,6 +100,16 @@ pub(crate) fn thousands(n: u64) -> String {
     out
 }
 
+/// The name that was probably meant.
+pub(crate) fn closest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let rated = names.map(|name| {
+        // The last part of a name alone says most of it.
+        let end = name.rsplit('.').next().unwrap_or(name);
+        (strsim::jaro_winkler(wanted, name).max(strsim::jaro_winkler(wanted, end)), name)
+    });
+    rated.filter(|(like, _)| *like > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
 /// `1 call`, `2 calls`.
 pub(crate) fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
@@ -135,6 +145,13 @@ mod tests {
         assert_eq!(short("abc", 3), "abc");
         assert_eq!(short("abcd", 3), "abc… (4 characters)");
         assert_eq!(short(&"é".repeat(5000), 2), "éé… (5,000 characters)");
+    }
+
+    #[test]
+    fn a_wrong_name_finds_the_right_one() {
+        let names = ["framing.torn_tail", "framing.fragment", "order.gap"];
+        let of = |wanted| closest(wanted, names.into_iter());
+        assert_eq!(["framing.torn_tial", "torn_tail", "order.gaps", "zzz"].map(of), [Some(names[0]), Some(names[0]), Some(names[2]), None]);
     }
 
     #[test]

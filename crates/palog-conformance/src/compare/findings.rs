@@ -1,5 +1,7 @@
 //! Diagnostics: each that is expected is there, in its place, and no other that is worse than information.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::case::{Diagnostic, Place};
@@ -82,14 +84,17 @@ pub(super) fn compare(run: &Run<'_>, operation: &str, expected: &[Diagnostic], f
     }
 }
 
-/// Whether the place that is reported has every member of the place that is expected. The line need not be told where the
-/// offset is, which says the same.
+/// Whether the place that is reported has every member of the place that is expected. A line that is not told follows from
+/// the offset.
 fn fits(run: &Run<'_>, expected: &Place, reported: &Value) -> bool {
     let Place { input, line, offset, length, pointer, record, names, call, session, r#type, detail } = expected;
     let text = |member: &str, want: &Option<String>| want.is_none() || reported[member].as_str() == want.as_deref();
     let number = |member: &str, want: &Option<u64>| want.is_none() || reported[member].as_u64() == *want;
     let in_input = input.is_none() || reported["input"].as_str().map(|path| run.relative(path)) == *input;
-    let on_line = number("line", line) || (offset.is_some() && reported["line"].is_null());
+    let on_line = match reported["line"].as_u64().or_else(|| line_of(run, reported)) {
+        Some(told) => line.is_none_or(|line| line == told),
+        None => line.is_none(),
+    };
     in_input
         && on_line
         && number("offset", offset)
@@ -101,6 +106,13 @@ fn fits(run: &Run<'_>, expected: &Place, reported: &Value) -> bool {
         && text("session", session)
         && text("type", r#type)
         && text("detail", detail)
+}
+
+/// The line, from 1, in which the offset of a place lies.
+fn line_of(run: &Run<'_>, place: &Value) -> Option<u64> {
+    let bytes = fs::read(run.case.base.join(run.relative(place["input"].as_str()?))).ok()?;
+    let before = bytes.get(..usize::try_from(place["offset"].as_u64()?).ok()?)?;
+    Some(before.iter().filter(|b| **b == b'\n').count() as u64 + 1)
 }
 
 /// How the operation went: the import as it says itself, the reduction by what it found.

@@ -1,6 +1,6 @@
 //! What belongs to which session, found anew from the vendor's layout and without the importer's help.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -115,13 +115,6 @@ pub(crate) fn transcripts(source: &Path) -> Vec<PathBuf> {
     let all = owned(source).into_values().flatten().map(|(path, _)| path);
     let is_transcript = |path: &PathBuf| path.extension().is_some_and(|e| e == "jsonl") && path.file_name().is_some_and(|n| n != "history.jsonl" && n != "session_index.jsonl");
     all.filter(is_transcript).collect()
-}
-
-/// The files that belong to sessions and are no transcripts.
-pub(crate) fn beside(source: &Path) -> Vec<PathBuf> {
-    let transcripts = transcripts(source);
-    let all: BTreeSet<PathBuf> = owned(source).into_values().flatten().map(|(path, _)| path).collect();
-    all.into_iter().filter(|path| !transcripts.contains(path)).collect()
 }
 
 /// The name that the client gives to a transcript: that of its session, or of its subagent.

@@ -4,9 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use palog_claude_code::{ImportError, Stream};
-
-use crate::import::sessions;
+use palog_import::{ImportError, Options, Stream, discover};
 
 /// Bytes that can be had back from whoever was given a handle.
 #[derive(Clone, Default)]
@@ -25,10 +23,10 @@ impl Write for Shared {
 
 /// The log of the first session at `source`; `None` where no record in it is known.
 pub(crate) fn in_memory(source: &Path) -> Result<Option<Vec<u8>>, String> {
-    let sessions = sessions(source)?;
-    let Some(session) = sessions.first() else { return Ok(None) };
+    let found = discover(source, None).map_err(|e| e.to_string())?;
+    let Some(session) = found.sessions.first() else { return Ok(None) };
     let shared = Shared::default();
-    match session.import(&mut Stream::new(shared.clone())) {
+    match session.import(&mut Stream::new(shared.clone()), &Options::default()) {
         Ok(_) => Ok(Some(std::mem::take(&mut *shared.0.lock().map_err(|e| e.to_string())?))),
         Err(ImportError::NothingRecognised { .. }) => Ok(None),
         Err(error) => Err(error.to_string()),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use palog_conformance::json;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 #[path = "codex.rs"]
 mod codex;
@@ -21,6 +22,9 @@ const READING: &[&str] = &[
 /// What the client writes as the result of a call that was declined, or stopped while it ran.
 const REJECTED: &str = "User rejected tool use";
 
+/// How records begin.
+const BEGINNINGS: [&str; 2] = ["{\"parentUuid\"", "{\"timestamp\""];
+
 /// The records in `source` that are whole.
 fn records(source: &[u8]) -> Vec<Value> {
     let mut records = Vec::new();
@@ -28,17 +32,15 @@ fn records(source: &[u8]) -> Vec<Value> {
         let text = String::from_utf8_lossy(line);
         let mut rest = text.trim_matches(|c: char| c == '\0' || c.is_whitespace() || c == '\u{feff}');
         while !rest.is_empty() {
-            let ends = rest.match_indices('}').map(|(at, _)| at + 1);
-            let whole = json::value(rest).map(|value| (value, rest.len()));
-            let first = whole.or_else(|e| ends.into_iter().find_map(|end| Some((json::value(&rest[..end]).ok()?, end))).ok_or(e));
-            match first {
-                Ok((value, len)) => {
-                    records.push(value);
-                    rest = rest[len..].trim_start_matches('\0');
+            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+            match values.next() {
+                Some(Ok(value)) => {
+                    records.extend(json::value(value.get()));
+                    rest = rest[values.byte_offset()..].trim_start_matches('\0');
                 }
                 // A broken piece: what may stand behind it begins like every record does.
-                Err(_) => match ["{\"parentUuid\"", "{\"timestamp\""].iter().filter_map(|m| rest.get(1..)?.find(m)).min() {
-                    Some(at) => rest = &rest[at + 1..],
+                _ => match rest.char_indices().nth(1).and_then(|(at, _)| Some(at + BEGINNINGS.iter().filter_map(|b| rest[at..].find(b)).min()?)) {
+                    Some(at) => rest = &rest[at..],
                     None => break,
                 },
             }

@@ -1,13 +1,18 @@
 //! A case: a source, and what has to be made of it. A member or a file that is missing, or that nobody knows, is an error.
 
+mod expect;
+mod truth;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
+
+pub use expect::{Diagnostic, Expect, Input, Place, Preserve, SessionVerdict};
+pub use truth::{Approval, Call, Child, Family, Session, Tally, Truth, Usage, Work};
 
 use crate::implementation::Quality;
 
@@ -18,6 +23,10 @@ pub struct Case {
     pub id: String,
     /// What it shows.
     pub title: String,
+    /// Ids of the rules that it tests.
+    pub rules: Vec<String>,
+    /// Who is tested.
+    pub role: Role,
     /// The level that it counts for.
     pub level: Level,
     /// The format of the source.
@@ -39,8 +48,40 @@ pub enum Expectation {
     Faults(Box<Expect>),
 }
 
-/// What a case counts for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Who is tested (spec 07, "Roles").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub enum Role {
+    /// Reads logs.
+    Reader,
+    /// Writes logs.
+    Writer,
+    /// Makes logs from files of another format.
+    Importer,
+    /// Makes states.
+    Reducer,
+    /// Makes verdicts and obligations.
+    Recoverer,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Role; 5] = [Role::Reader, Role::Writer, Role::Importer, Role::Reducer, Role::Recoverer];
+
+    /// Its name.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Role::Reader => "Reader",
+            Role::Writer => "Writer",
+            Role::Importer => "Importer",
+            Role::Reducer => "Reducer",
+            Role::Recoverer => "Recoverer",
+        }
+    }
+}
+
+/// What a case counts for (spec 07, "Levels"). A level includes those below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum Level {
     /// Bytes.
     L0,
@@ -52,6 +93,23 @@ pub enum Level {
     L3,
     /// Migration.
     L4,
+}
+
+impl Level {
+    /// Every level.
+    pub const ALL: [Level; 5] = [Level::L0, Level::L1, Level::L2, Level::L3, Level::L4];
+
+    /// Its name.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Level::L0 => "L0",
+            Level::L1 => "L1",
+            Level::L2 => "L2",
+            Level::L3 => "L3",
+            Level::L4 => "L4",
+        }
+    }
 }
 
 /// What a session is, as a whole.
@@ -90,308 +148,13 @@ impl Verdict {
     }
 }
 
-/// `expect/truth.json`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Truth {
-    /// The sessions, subagents among them.
-    pub sessions: Vec<Session>,
-    /// What was going on in the world; for people.
-    pub really_happened: String,
-}
-
-/// What is true of one session.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Session {
-    /// Its native id.
-    pub session: String,
-    /// Its main file.
-    pub file: String,
-    /// Its records.
-    pub records: Tally,
-    /// Inputs that a person or the calling program gave.
-    #[serde(deserialize_with = "Option::deserialize")]
-    pub typed_prompts: Option<u64>,
-    /// Distinct responses of the model.
-    #[serde(deserialize_with = "Option::deserialize")]
-    pub model_responses: Option<u64>,
-    /// What of this is copied from another session; absent = nothing.
-    #[serde(default)]
-    pub inherited: Family,
-    /// The calls, in the order of their records.
-    pub calls: Vec<Call>,
-    /// What the input shows of questions and answers.
-    pub approvals: Vec<Approval>,
-    /// Tokens.
-    #[serde(deserialize_with = "Option::deserialize")]
-    pub usage: Option<Usage>,
-    /// Its children.
-    pub children: Vec<Child>,
-    /// The session that it came out of.
-    #[serde(deserialize_with = "Option::deserialize")]
-    pub parent: Option<String>,
-    /// Whether a record says that it is over.
-    pub ended: Option<Value>,
-    /// What makes it ready.
-    pub pending: Vec<Work>,
-    /// The answer.
-    pub verdict: Verdict,
-    /// Other answers that are as true.
-    #[serde(default)]
-    pub verdict_also: Vec<Verdict>,
-    /// Why; for people.
-    pub because: String,
-    /// What is left open; for people.
-    pub doubt: Option<String>,
-}
-
-/// How many records there are.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tally {
-    /// In total.
-    pub total: u64,
-    /// By the vendor's type.
-    pub by_type: BTreeMap<String, u64>,
-}
-
-/// What a session has in common with the one that it came out of.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Family {
-    /// Records.
-    pub records: u64,
-    /// Typed prompts.
-    pub typed_prompts: u64,
-    /// Responses of the model.
-    pub model_responses: u64,
-    /// Calls.
-    pub calls: u64,
-}
-
-/// What is true of a call.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Call {
-    /// Its id.
-    pub call: String,
-    /// Name of the tool.
-    pub name: String,
-    /// Its state.
-    pub state: String,
-    /// Whether it ran.
-    pub applied: String,
-    /// Whether it holds the session.
-    pub blocking: bool,
-    /// What the model was given.
-    pub told: String,
-    /// Why; for people.
-    pub why: String,
-    /// Whether its record is a copy.
-    #[serde(default)]
-    pub inherited: bool,
-    /// Other states that are as true.
-    #[serde(default)]
-    pub also: Vec<String>,
-}
-
-/// What is true of a question.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Approval {
-    /// The call.
-    pub call: String,
-    /// What became of it.
-    pub status: String,
-    /// What shows it; for people.
-    pub evidence: String,
-}
-
-/// Token counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Usage {
-    /// Input, without cache.
-    pub input: Option<u64>,
-    /// Output.
-    pub output: Option<u64>,
-    /// Read from a cache.
-    pub cache_read: Option<u64>,
-    /// Written to a cache.
-    pub cache_write: Option<u64>,
-    /// Spent on reasoning.
-    pub reasoning: Option<u64>,
-}
-
-/// What is true of a child.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Child {
-    /// Its native session id.
-    pub session: String,
-    /// What kind of child it is.
-    pub kind: String,
-    /// The call that made it.
-    pub call: Option<String>,
-    /// How surely it belongs there.
-    pub link: String,
-}
-
-/// Something that waits.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Work {
-    /// What it is.
-    pub kind: String,
-    /// What shows it; for people.
-    pub evidence: String,
-}
-
-/// `expect/expect.json`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Expect {
-    /// The name of the case.
-    pub case: String,
-    /// What it shows.
-    pub title: String,
-    /// Family of the fault; for grouping.
-    pub kind: String,
-    /// What is done.
-    pub operation: String,
-    /// How it goes.
-    pub outcome: Quality,
-    /// The files.
-    pub inputs: Vec<Input>,
-    /// Totals over all files.
-    pub counts: BTreeMap<String, u64>,
-    /// What is reported.
-    pub diagnostics: Vec<Diagnostic>,
-    /// What is still there afterwards.
-    pub preserve: Vec<Preserve>,
-    /// The verdicts.
-    #[serde(default)]
-    pub verdicts: Vec<SessionVerdict>,
-    /// Further facts of the state.
-    #[serde(default)]
-    pub state: BTreeMap<String, Value>,
-    /// What holds.
-    pub must: Vec<String>,
-    /// What does not.
-    pub must_not: Vec<String>,
-    /// The members that are meant; absent = all.
-    #[serde(skip)]
-    pub only: Option<Vec<String>>,
-}
-
-impl Expect {
-    /// Whether `member` is meant in this case.
-    #[must_use]
-    pub fn means(&self, member: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only.iter().any(|m| m == member))
-    }
-}
-
-/// A file of a case.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Input {
-    /// Where it is.
-    pub path: String,
-    /// What it is.
-    pub format: String,
-    /// Its size.
-    pub bytes: u64,
-    /// Its digest.
-    pub sha256: String,
-    /// Its lines.
-    pub lines: Option<u64>,
-    /// Its whole records.
-    pub records: Option<u64>,
-    /// Pieces of records.
-    pub fragments: Option<u64>,
-    /// Records by type.
-    pub by_type: Option<BTreeMap<String, u64>>,
-}
-
-/// What is reported.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Diagnostic {
-    /// Its code.
-    pub code: String,
-    /// How bad it is.
-    pub severity: String,
-    /// How often.
-    pub count: u64,
-    /// Where.
-    #[serde(default)]
-    pub at: Vec<Place>,
-}
-
-/// Where something is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Place {
-    /// The file.
-    pub input: Option<String>,
-    /// Line, from 1.
-    pub line: Option<u64>,
-    /// Offset in bytes.
-    pub offset: Option<u64>,
-    /// Length in bytes.
-    pub length: Option<u64>,
-    /// JSON pointer.
-    pub pointer: Option<String>,
-    /// Id of the record.
-    pub record: Option<String>,
-    /// The id that it refers to.
-    pub names: Option<String>,
-    /// The call.
-    pub call: Option<String>,
-    /// The session.
-    pub session: Option<String>,
-    /// The type.
-    pub r#type: Option<String>,
-    /// Anything else.
-    pub detail: Option<String>,
-}
-
-/// What is still there afterwards.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Preserve {
-    /// What it is; for people.
-    pub what: String,
-    /// A text.
-    pub text: Option<String>,
-    /// Bytes of the source.
-    pub place: Option<Place>,
-}
-
-/// The verdict over a session.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SessionVerdict {
-    /// The file that it is about, where there are several.
-    pub input: Option<String>,
-    /// The session; absent = the only one.
-    pub session: Option<String>,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// Why; for people.
-    pub because: String,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest {
     id: String,
     title: String,
-    /// Ids of rules; not compared with anything yet.
     rules: Vec<String>,
-    role: String,
+    role: Role,
     format: String,
     level: Level,
     source: String,
@@ -439,8 +202,8 @@ impl Case {
                 return Err(fail(format!("{member} is empty")));
             }
         }
-        if manifest.role != "Importer" {
-            return Err(fail(format!("nobody runs the role {}", manifest.role)));
+        if manifest.role != Role::Importer {
+            return Err(fail(format!("nobody runs the role {}", manifest.role.word())));
         }
         if let Some(rule) = manifest.rules.iter().find(|r| !r.starts_with("R-")) {
             return Err(fail(format!("{rule} is no id of a rule")));
@@ -461,7 +224,17 @@ impl Case {
         {
             return Err(fail("case.toml and expect/ state other verdicts".into()));
         }
-        Ok(Case { id: manifest.id, title: manifest.title, level: manifest.level, format: manifest.format, source, base, expectation })
+        Ok(Case {
+            id: manifest.id,
+            title: manifest.title,
+            rules: manifest.rules,
+            role: manifest.role,
+            level: manifest.level,
+            format: manifest.format,
+            source,
+            base,
+            expectation,
+        })
     }
 
     /// The verdicts that the case states, by session.

@@ -1,0 +1,104 @@
+//! `palog ls`
+
+use std::collections::HashMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use palog::recover::{Context, Verdict, recover};
+use palog::reduce::reduce;
+use palog_import as vendors;
+
+use crate::args::{Format, Ls};
+use crate::exit::{Exit, Failure};
+use crate::input;
+use crate::output::ls::{Session, Sessions};
+use crate::progress::Progress;
+use crate::render;
+use crate::terminal::Terminal;
+
+/// Lists sessions, the newest first.
+pub(crate) fn run(terminal: &mut Terminal, args: &Ls) -> Result<Exit, Failure> {
+    let paths = if args.paths.is_empty() { roots()? } else { args.paths.clone() };
+    let mut list = Sessions { sessions: Vec::new(), unrecognised: Vec::new() };
+    for path in &paths {
+        let name = path.display().to_string();
+        let found = vendors::list(path, None).map_err(|e| Failure::unreadable(&name, &e))?;
+        list.unrecognised.extend(found.unrecognised.iter().map(|path| path.to_string_lossy().into_owned()));
+        list.sessions.extend(found.sessions.into_iter().map(|listed| Session { listed, verdict: None, failure: None }));
+    }
+    if list.sessions.is_empty() {
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(Failure::new(Exit::NothingMatched, format!("{} holds no session that is known", names.join(", "))));
+    }
+    let key = |session: &Session| session.listed.last_activity.clone();
+    list.sessions.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| a.listed.path.cmp(&b.listed.path)));
+    list.sessions.dedup_by(|a, b| a.listed.path == b.listed.path);
+    if args.recover {
+        judge(&paths, &mut list.sessions)?;
+    }
+    match args.format {
+        Format::Json => terminal.json(&list)?,
+        Format::Human => {
+            let style = terminal.out_style;
+            render::ls::render(&mut terminal.out, style, &list.sessions)?;
+            terminal.flush()?;
+            if let Some(first) = list.unrecognised.first() {
+                let more = list.unrecognised.len() - 1;
+                let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+                terminal.help(&format!("{first}{others}: named like a session, and none by the content"));
+            }
+        }
+    }
+    let failed = list.sessions.iter().any(|session| session.failure.is_some());
+    Ok(if failed { Exit::Negative } else { Exit::Ok })
+}
+
+/// Where the clients keep their files: those places that are there.
+fn roots() -> Result<Vec<PathBuf>, Failure> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = set("HOME").or_else(|| set("USERPROFILE"));
+    let below = |name: &str| home.as_ref().map(|home| home.join(name));
+    let roots: Vec<PathBuf> =
+        [set("CLAUDE_CONFIG_DIR").or_else(|| below(".claude")), set("CODEX_HOME").or_else(|| below(".codex"))].into_iter().flatten().collect();
+    if roots.is_empty() {
+        return Err(Failure::new(Exit::Usage, "nothing tells where the home directory is").help("palog ls PATH"));
+    }
+    let there: Vec<PathBuf> = roots.iter().filter(|root| root.is_dir()).cloned().collect();
+    if there.is_empty() {
+        let names: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+        let failure = Failure::new(Exit::NothingMatched, format!("{} is not there", names.join(" or ")));
+        let help = "sessions lie in $CLAUDE_CONFIG_DIR or ~/.claude, and in $CODEX_HOME or ~/.codex: palog ls PATH looks elsewhere";
+        return Err(failure.help(help));
+    }
+    Ok(there)
+}
+
+/// Adds the verdicts. Each session is imported as a whole, without what lies beside it: that bears on no verdict.
+fn judge(paths: &[PathBuf], sessions: &mut [Session]) -> Result<(), Failure> {
+    let mut found = HashMap::new();
+    for path in paths {
+        let discovery = vendors::discover(path, None).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
+        found.extend(discovery.sessions.into_iter().filter_map(|s| Some((s.path()?.to_path_buf(), s))));
+    }
+    let progress = Progress::new(sessions.iter().map(|s| s.listed.bytes).sum());
+    for session in sessions {
+        let Some(native) = found.remove(&session.listed.path) else { continue };
+        match verdict(native.alone(), &session.listed.path, &progress) {
+            Ok(verdict) => session.verdict = Some(verdict),
+            Err(failure) => session.failure = failure.message,
+        }
+    }
+    progress.end();
+    Ok(())
+}
+
+fn verdict(session: vendors::Session, path: &Path, progress: &Progress) -> Result<Verdict, Failure> {
+    // An empty transcript is one that nothing was written to yet.
+    if fs::metadata(path).is_ok_and(|meta| meta.len() == 0) {
+        return Ok(Verdict::Idle);
+    }
+    let (log, _) = input::scratch_log(&session, None, progress)?;
+    let (state, _) = reduce(&log).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
+    Ok(recover(&state, &Context::new()).verdict)
+}

@@ -1,0 +1,6 @@
+//! The reference implementation of the specification, as the conformance runner sees it. The tests of the runner share it.
+
+mod implementation;
+mod import;
+
+pub(crate) use implementation::Reference;
