@@ -188,7 +188,7 @@ fn made_up() -> Vec<Vec<Value>> {
         all.push(vec![header("legacy"), start(n), first, event("turn_aborted", json!({"turn_id": format!("t{n}")})), event("turn_aborted", json!({"turn_id": "none"}))]);
     }
     all.push(vec![
-        header("legacy"),
+        line("session_meta", json!({"id": SESSION})),
         say("user", "Go."),
         say("user", "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"),
         item("tool_search_output", json!({"tools": []})),
