@@ -162,7 +162,8 @@ pub fn discover(path: &Path) -> io::Result<Discovery> {
             continue;
         }
         let head = head(&file)?;
-        if !recognises(&head) && !(head.iter().all(u8::is_ascii_whitespace) && is_rollout(&file)) {
+        let is_empty = head.iter().all(u8::is_ascii_whitespace) && is_rollout(&file);
+        if !recognises(&head) && !is_empty {
             if is_rollout(&file) {
                 found.unrecognised.push(file);
             }

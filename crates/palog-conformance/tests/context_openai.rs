@@ -2,7 +2,7 @@
 //! and what it sends when it resumes.
 //!
 //! Both sides are brought into one form by exactly these steps: `id` and `status` of items, `annotations` of texts, `detail` of
-//! pictures and members that are `null` are dropped; an output that is a list of one text is that text; the base
+//! pictures and members that are `null` are dropped; so is what fills up the mark of a text that was taken out; an output that is a list of one text is that text; the base
 //! instructions, which the client puts first, and the tools that it puts into each request, are dropped. What the client does
 //! to its history beyond that is in [`REPAIRS`], a closed list.
 
@@ -33,15 +33,69 @@ struct Repair {
 
 /// Everything that the client does which the log does not hold.
 const REPAIRS: &[Repair] = &[
-    Repair { name: "aborted", apply: aborted, fires: &[] },
-    Repair { name: "summary_prompt", apply: summary_prompt, fires: &[] },
+    Repair {
+        name: "aborted",
+        apply: aborted,
+        fires: &[
+            "approval_kill9 2",
+            "approval_kill9 resumed: 01a2272d-5959",
+            "approval_kill9 resumed: after_kill.jsonl",
+            "hooks_granted_kill 2",
+            "kill9_command 2",
+            "kill9_command resumed: 01a2272d-6ff1",
+            "kill9_command resumed: after_kill.jsonl",
+        ],
+    },
+    Repair {
+        name: "summary_prompt",
+        apply: summary_prompt,
+        fires: &[
+            "compaction 4",
+            "compaction_auto 2",
+            "hooks 5",
+        ],
+    },
+    Repair {
+        name: "fresh_context",
+        apply: fresh_context,
+        fires: &[
+            "approval_accept resumed: 01a2272d-4773",
+            "approval_cancel resumed: 01a2272d-50f7",
+            "approval_decline resumed: 01a2272d-4c47",
+            "approval_kill9 resumed: 01a2272d-5959",
+            "approval_kill9 resumed: after_kill.jsonl",
+            "approval_session resumed: 01a2272d-54d1",
+            "hooks resumed: 01a2272d-ed62",
+            "responses_lite resumed: 01a2272d-dda2",
+            "subagent_v1 resumed: 01a2272d-3a89",
+            "subagent_v1 resumed: 01a2272d-3b28",
+            "subagent_v2 resumed: 01a2272d-404c",
+            "tui resumed: 01a2272d-fa92",
+        ],
+    },
 ];
 
+/// The mark of a text that was taken out of the recordings.
+const ELIDED: &str = "[client text elided]";
+
 /// Requests whose place no record tells: nothing came of them.
-const UNANSWERED: &[(&str, u64)] = &[];
+const UNANSWERED: &[(&str, u64)] = &[
+    // An error, a kill or an interruption came before the response was whole.
+    ("compaction_failed", 2),
+    ("compaction_kill9", 2),
+    ("kill9_stream", 1),
+    ("model_errors", 1),
+    ("model_errors", 3),
+    ("model_errors", 5),
+    ("subagent_v1", 3),
+    ("subagent_v2", 3),
+    // Of a session whose file was not kept, and of the terminal, which asks for a title.
+    ("name_archive", 3),
+    ("tui", 2),
+];
 
 /// How many requests were recorded, and how many resumed sessions.
-const RECORDED: (usize, usize) = (0, 0);
+const RECORDED: (usize, usize) = (114, 45);
 
 /// One request of the client, and where in which log its context is to be had.
 struct Request {
@@ -150,8 +204,9 @@ fn live(scenario: &str, folder: &Path, logs: &[Log], requests: &mut Vec<Request>
 /// The first message of a response: its messages stand right before what is known of it.
 fn first_of<'l>(log: &'l Log, response: &str) -> Option<&'l Value> {
     let end = log.events.iter().position(|e| e["type"] == "model.response" && e["data"]["response"] == response && e["copy"].is_null())?;
-    let messages = log.events[..end].iter().rev().filter(|e| e["type"] == "message.added");
-    messages.take_while(|e| e["data"]["role"] == "assistant").last()
+    let other = |e: &Value| e["type"] == "model.response" || e["type"] == "message.added" && e["data"]["role"] != "assistant";
+    let own = log.events[..end].iter().rev().take_while(|e| !other(e) && e["type"] != "context.compacted");
+    own.filter(|e| e["type"] == "message.added").last()
 }
 
 /// What the client sends when it takes a session up again.
@@ -164,7 +219,7 @@ fn resumed(scenario: &str, folder: &Path, logs: &[Log], scratch: &Path, requests
         let is_it = |log: &&Log| json::text(&log.events[1], "/data/locator").is_some_and(|locator| path.ends_with(locator));
         let log = own.first().or_else(|| logs.iter().find(is_it)).ok_or_else(|| format!("{scenario}: no log of {path}"))?;
         requests.push(Request {
-            name: format!("{scenario} resumed: {path}"),
+            name: format!("{scenario} resumed: {}", short(path)),
             input: input.clone().into(),
             instructions: instructions(log),
             for_summary: false,
@@ -173,6 +228,13 @@ fn resumed(scenario: &str, folder: &Path, logs: &[Log], scratch: &Path, requests
         });
     }
     Ok(())
+}
+
+/// A file in short: its name, or the beginning of the thread's id in it.
+fn short(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let thread = name.len().checked_sub("01a2272d-2378-7b93-b602-3c86f973e062.jsonl".len()).filter(|_| name.starts_with("rollout-"));
+    thread.map_or(name, |at| &name[at..at + 13])
 }
 
 fn instructions(log: &Log) -> Option<String> {
@@ -233,6 +295,9 @@ fn common(items: Vec<Value>, instructions: Option<&str>) -> Vec<Value> {
         for list in ["content", "output"] {
             for part in members.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
                 part.retain(|name, _| name != "annotations" && name != "detail");
+                if let Some(Value::String(text)) = part.get_mut("text") {
+                    *text = without_filling(text);
+                }
             }
         }
         if let Some([one]) = members.get("output").and_then(Value::as_array).map(Vec::as_slice)
@@ -242,6 +307,36 @@ fn common(items: Vec<Value>, instructions: Option<&str>) -> Vec<Value> {
         }
     }
     items
+}
+
+/// In the files the mark of a text that was taken out is filled up to the length of the text.
+fn without_filling(text: &str) -> String {
+    let mut pieces = text.split(ELIDED);
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        out.push_str(ELIDED);
+        out.push_str(piece.trim_start_matches('.'));
+    }
+    out
+}
+
+/// What the client tells the model of its surroundings when a session is taken up under other settings.
+fn fresh_context(items: &mut Vec<Value>, request: &Request) -> usize {
+    let sent = common(request.input.as_array().cloned().unwrap_or_default(), request.instructions.as_deref());
+    if request.probe.is_none() {
+        return 0;
+    }
+    let Some(probe) = items.pop() else { return 0 };
+    let is_context = |item: &&Value| {
+        let wrapped = json::text(item, "/content/0/text").is_some_and(|text| text.starts_with("<environment_context>"));
+        item["type"] == "message" && (item["role"] == "developer" || item["role"] == "user" && wrapped)
+    };
+    let run = |items: &[Value]| items.iter().rev().take_while(is_context).count();
+    let before_probe = &sent[..sent.len().saturating_sub(1)];
+    let fired = run(before_probe).saturating_sub(run(items));
+    items.extend_from_slice(&before_probe[before_probe.len() - fired..]);
+    items.push(probe);
+    fired
 }
 
 /// A call without an output gets one that says so, right behind it. The client makes it up at each resume.

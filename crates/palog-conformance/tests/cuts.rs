@@ -114,7 +114,7 @@ fn cut_transcript(transcript: &Path, whole: &[u8]) -> Result<(), String> {
     let path = folder.path().join(layout::name_of(transcript, whole));
     at_each(places(whole.len(), SAMPLED), |at| {
         fs::write(&path, &whole[..at]).map_err(|e| e.to_string())?;
-        is_safely_read(&path, &whole[..at])
+        is_safely_read(memory::in_memory(&path)?, &whole[..at])
     })
 }
 
@@ -160,7 +160,7 @@ fn cut_folder(source: &Path) -> Result<(), String> {
         let whole = fs::read(&path).map_err(|e| e.to_string())?;
         at_each(places(whole.len(), SAMPLED_FEW), |at| {
             fs::write(&path, &whole[..at]).map_err(|e| e.to_string())?;
-            is_safely_read(&copy, &fs::read(&main).map_err(|e| e.to_string())?)
+            is_safely_read(memory::log_at(&copy, |path| path == main)?, &fs::read(&main).map_err(|e| e.to_string())?)
         })
         .map_err(|why| format!("{}: {why}", path.strip_prefix(&copy).unwrap_or(&path).display()))?;
         fs::write(&path, &whole).map_err(|e| e.to_string())?;
@@ -168,10 +168,10 @@ fn cut_folder(source: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Imports, and compares the verdict with what the transcript itself shows.
-fn is_safely_read(source: &Path, transcript: &[u8]) -> Result<(), String> {
+/// Compares the verdict of a log with what the transcript itself shows.
+fn is_safely_read(log: Option<Vec<u8>>, transcript: &[u8]) -> Result<(), String> {
     let may_have_run = reader::may_have_run(transcript);
-    match memory::in_memory(source)? {
+    match log {
         Some(log) => {
             valid::check(&log, None)?;
             is_safe(verdict(&log)?, &may_have_run)

@@ -23,8 +23,13 @@ impl Write for Shared {
 
 /// The log of the first session at `source`; `None` where no record in it is known.
 pub(crate) fn in_memory(source: &Path) -> Result<Option<Vec<u8>>, String> {
+    log_at(source, |_| true)
+}
+
+/// The log of the session at `source` whose path fits; `None` where there is none, or no record in it is known.
+pub(crate) fn log_at(source: &Path, fits: impl Fn(&Path) -> bool) -> Result<Option<Vec<u8>>, String> {
     let found = discover(source, None).map_err(|e| e.to_string())?;
-    let Some(session) = found.sessions.first() else { return Ok(None) };
+    let Some(session) = found.sessions.iter().find(|s| s.path().is_some_and(&fits)) else { return Ok(None) };
     let shared = Shared::default();
     match session.import(&mut Stream::new(shared.clone()), &Options::default()) {
         Ok(_) => Ok(Some(std::mem::take(&mut *shared.0.lock().map_err(|e| e.to_string())?))),
