@@ -227,7 +227,7 @@ fn grows(transcript: &Path) -> Result<(), String> {
 }
 
 fn log_of(path: &Path) -> Result<Option<Log>, String> {
-    let Some(bytes) = memory::in_memory(path)? else { return Ok(None) };
+    let Some(bytes) = memory::log_of(path)? else { return Ok(None) };
     valid::check(&bytes, None)?;
     Log::parse(bytes).map(Some)
 }

@@ -1,7 +1,7 @@
 //! Imports without writing anything.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use palog_claude_code::{ImportError, Options, Stream, discover, import};
@@ -21,14 +21,31 @@ impl Write for Shared {
     }
 }
 
-/// The log of the first session at `source`; `None` where no record in it is known.
-pub(crate) fn in_memory(source: &Path) -> Result<Option<Vec<u8>>, String> {
+/// The transcript of a session, and its log; `None` where no record in it is known.
+pub(crate) type Imported = (PathBuf, Option<Vec<u8>>);
+
+/// Every session at `source`.
+pub(crate) fn in_memory(source: &Path) -> Result<Vec<Imported>, String> {
     let found = discover(source).map_err(|e| e.to_string())?;
-    let Some(session) = found.sessions.first() else { return Ok(None) };
-    let shared = Shared::default();
-    match import(session, &mut Stream::new(shared.clone()), &Options::default()) {
-        Ok(_) => Ok(Some(std::mem::take(&mut *shared.0.lock().map_err(|e| e.to_string())?))),
-        Err(ImportError::NothingRecognised { .. }) => Ok(None),
-        Err(error) => Err(error.to_string()),
+    let mut logs = Vec::new();
+    for session in &found.sessions {
+        let shared = Shared::default();
+        let log = match import(session, &mut Stream::new(shared.clone()), &Options::default()) {
+            Ok(_) => Some(std::mem::take(&mut *shared.0.lock().map_err(|e| e.to_string())?)),
+            Err(ImportError::NothingRecognised { .. }) => None,
+            Err(error) => return Err(error.to_string()),
+        };
+        logs.push((session.path().unwrap_or(source).to_path_buf(), log));
+    }
+    Ok(logs)
+}
+
+/// The log of the one session in a file.
+pub(crate) fn log_of(file: &Path) -> Result<Option<Vec<u8>>, String> {
+    let mut logs = in_memory(file)?;
+    if logs.len() > 1 {
+        Err(format!("{} sessions in one file", logs.len()))
+    } else {
+        Ok(logs.pop().and_then(|(_, log)| log))
     }
 }
