@@ -1,5 +1,6 @@
 //! Drives the built binary as a user would.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -885,7 +886,7 @@ fn what_is_printed_as_json_fits_its_schema() {
     runs.push(("explanation", words(&["explain", "--list"])));
     runs.push(("cases", words(&["conform", "list", &cases])));
     runs.push(("conformance", words(&["conform", "run", &cases, "--filter", "*/faults/*"])));
-    let mut seen = std::collections::BTreeSet::from(["event"]);
+    let mut seen = BTreeSet::from(["event"]);
     for (name, mut args) in runs {
         args.extend(["--format".to_owned(), "json".to_owned()]);
         let run = bench.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
@@ -1176,4 +1177,47 @@ fn a_log_is_followed_until_it_is_closed() {
     let bench = Bench::new();
     assert_eq!(bench.run(&["show", &fixture(PENDING), "--follow"]).code, 2, "a vendor's file cannot be followed");
     assert_eq!(bench.pipe(&["show", "-", "--follow"], log(&closed).as_bytes()).code, 2);
+}
+
+#[test]
+fn examples_of_findings_are_as_bad_as_real_ones() {
+    let bench = Bench::new();
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut learn = |findings: &serde_json::Value| {
+        for finding in findings.as_array().expect("findings") {
+            let text = |member: &str| finding[member].as_str().expect("text").to_owned();
+            seen.entry(text("code")).or_default().insert(text("severity"));
+        }
+    };
+    let mut n = 0;
+    for topic in ["faults", "claude-code"] {
+        for case in fs::read_dir(fixtures().join(topic)).expect("the fixtures") {
+            let case = case.expect("an entry").path().to_string_lossy().into_owned();
+            n += 1;
+            let run = bench.run(&["import", &case, "-o", &format!("logs/{n}"), "--format", "json"]);
+            if run.code <= 1 {
+                learn(&run.json()["diagnostics"]);
+            }
+        }
+    }
+    let log = log(&varied());
+    let bad = [
+        log.replacen(r#""seq":7"#, r#""seq":8"#, 1),
+        log.replace(r#""role":"user","purpose""#, r#""purpose""#) + "{\"palog\":1,\"lo",
+        log.replace(r#""log":"l1","seq":5"#, r#""log":"l2","seq":5"#),
+        log.replace("\"id\":\"v\",\"type\":\"message.added\"", "\"id\":\"u\",\"type\":\"quota.exceeded\""),
+        log.replace('\n', "\r\n"),
+        format!("\u{feff}{log}"),
+    ];
+    for bytes in bad {
+        bench.file("bad.palog.jsonl", bytes);
+        learn(&bench.run(&["validate", "bad.palog.jsonl", "--format", "json"]).json()["logs"][0]["diagnostics"]);
+    }
+    assert!(seen.len() >= 25, "{seen:?}");
+    for (code, severities) in seen {
+        let explained = bench.run(&["explain", &code, "--format", "json"]).json();
+        let example = explained["codes"][0]["example"].as_str().expect("an example").to_owned();
+        let severity = example.split('[').next().expect("a severity");
+        assert!(severities.contains(severity), "{code}: the example says {severity}, and real ones are {severities:?}");
+    }
 }
