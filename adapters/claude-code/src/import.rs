@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use palog::diagnostic::Severity;
 use palog::events::{ChildKind, ChildLink, ChildSpawned, Parent, ParentMode, Recorded, SourceOrder};
 use palog_adapter::ids::{self, Ids, Native};
-use palog_adapter::source::{keep, spooled};
+use palog_adapter::source::{keep, name_of, spooled};
 use palog_adapter::{ImportError, Log, LogName, LogReport, Options, Report, Target, Transcript, output, transcript};
 
 use crate::children::{Child, Children};
@@ -68,7 +68,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     sidecars.append(&mut children.unrecognised);
     sidecars.sort_by(|a, b| a.source.cmp(&b.source));
     let job = Job {
-        source: if is_agent { format!("agent/{id}") } else { "transcript".into() },
+        source: if is_agent { format!("agent/{}", name_of(&id)) } else { "transcript".into() },
         parent: is_agent.then(|| spawned_by(&carried, None)),
         session: id,
         // The file's name is the session's id; without one, the first record tells it.
@@ -87,7 +87,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
         let Child { agent, locator, path, file, meta, parent, bytes, .. } = child;
         let (by, action) = parent.unwrap_or_else(|| (root.clone(), None));
         let job = Job {
-            source: format!("agent/{agent}"),
+            source: format!("agent/{}", name_of(&agent)),
             parent: Some(spawned_by(&by, action)),
             session: agent,
             carried: carried.clone(),

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use palog::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use palog::envelope::{ActorKind, Draft, SPEC, SrcHow};
-use palog::events::{Agent, Data, Derived, KeptRecord, LogOpened, NoteAdded, Parent, Recorded, SourceOpened, SourceOrder};
+use palog::events::{
+    Agent, Data, Derived, KeptRecord, LogOpened, NoteAdded, Parent, Recorded, SourceOpened, SourceOrder,
+};
 use palog::json::{Raw, Value};
 use palog::writer::{WriteError, Writer};
 
@@ -82,7 +84,12 @@ impl Log {
     ///
     /// # Errors
     /// When the blob store refuses.
-    pub fn blob(&mut self, bytes: &[u8], media: &str, name: Option<&str>) -> Result<Option<Value<'static>>, WriteError> {
+    pub fn blob(
+        &mut self,
+        bytes: &[u8],
+        media: &str,
+        name: Option<&str>,
+    ) -> Result<Option<Value<'static>>, WriteError> {
         Ok(self.writer.blob(bytes, media, name)?.map(Value::Blob))
     }
 
@@ -139,6 +146,7 @@ impl Log {
     /// The payload that keeps a record of the kind `kind` verbatim.
     #[must_use]
     pub fn kept<'d>(&self, kind: &str, record: Raw<'d>) -> Data<'d> {
+        let kind = if kind.is_empty() { "unexpected" } else { kind };
         Data::Kept(format!("x.{}/{kind}", self.format.namespace).into(), KeptRecord { record: record.into() })
     }
 

@@ -8,6 +8,7 @@ use palog::blob::{BlobStore, sibling};
 use palog::writer::Bulk;
 
 use crate::report::{ImportError, Report};
+use crate::source::name_of;
 
 /// What a target is told of the log that it should make room for.
 #[derive(Clone, Debug)]
@@ -19,18 +20,13 @@ pub struct LogName {
 }
 
 impl LogName {
-    /// The file name: `<session>.palog.jsonl`, of a subagent `<session>.agent-<id>.palog.jsonl`. Characters that are not
-    /// safe in file names everywhere become `-`.
+    /// The file name: `<session>.palog.jsonl`, of a subagent `<session>.agent-<id>.palog.jsonl`. Ids that are not
+    /// safe in file names everywhere are changed ([`name_of`]).
     #[must_use]
     pub fn file_name(&self) -> String {
-        let safe = |id: &str| -> String {
-            let id = id.trim_start_matches('.');
-            let id: String = id.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).take(100).collect();
-            if id.is_empty() { "session".into() } else { id }
-        };
         match &self.parent {
-            Some(parent) => format!("{}.agent-{}.palog.jsonl", safe(parent), safe(&self.session)),
-            None => format!("{}.palog.jsonl", safe(&self.session)),
+            Some(parent) => format!("{}.agent-{}.palog.jsonl", name_of(parent), name_of(&self.session)),
+            None => format!("{}.palog.jsonl", name_of(&self.session)),
         }
     }
 }
@@ -117,7 +113,9 @@ impl Directory {
 
 impl Target for Directory {
     fn open(&mut self, name: &LogName) -> Result<Output, ImportError> {
-        let fail = |path: &Path, error| ImportError::Write(io::Error::new(io::Error::kind(&error), format!("{}: {error}", path.display())).into());
+        let fail = |path: &Path, error| {
+            ImportError::Write(io::Error::new(io::Error::kind(&error), format!("{}: {error}", path.display())).into())
+        };
         fs::create_dir_all(&self.root).map_err(|e| fail(&self.root, e))?;
         let log = self.file.take().unwrap_or_else(|| self.root.join(name.file_name()));
         let (sources, blobs) = (sibling(&log, "sources"), sibling(&log, "blobs"));
@@ -158,7 +156,9 @@ impl Target for Directory {
             } else {
                 fs::rename(&pending.temporary_sources, &pending.sources)
             };
-            moved.and_then(|()| fs::rename(&pending.temporary, &pending.log)).map_err(|e| ImportError::Write(e.into()))?;
+            moved
+                .and_then(|()| fs::rename(&pending.temporary, &pending.log))
+                .map_err(|e| ImportError::Write(e.into()))?;
             paths.push(Some(pending.log));
         }
         Ok(paths)

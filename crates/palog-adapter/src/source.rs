@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Component, Path};
 
 use palog::blob::hex;
 use palog::envelope::{Src, SrcHow};
@@ -43,6 +43,18 @@ pub fn note<'n>(kind: &'static str) -> NoteAdded<'n> {
         terminated: None,
         bytes: None,
     }
+}
+
+/// An id as a part of the name of a source: characters that mean something in a path become `-`, and an id that needs that
+/// gets the beginning of its digest, so that two ids never have one name.
+#[must_use]
+pub fn name_of(id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !id.is_empty() && id.len() <= 128 && !id.starts_with('.') && id.chars().all(plain) {
+        return id.to_owned();
+    }
+    let safe: String = id.chars().map(|c| if plain(c) { c } else { '-' }).take(64).collect();
+    format!("{}-{}", safe.trim_start_matches('.'), &palog::blob::sha256_hex(id.as_bytes())[..12])
 }
 
 /// What is known of a source when it was read to its end.
@@ -116,6 +128,11 @@ pub fn spooled(mut input: impl Read) -> io::Result<File> {
 /// When the copy cannot be written, or the source cannot be read.
 pub fn keep(place: &Path, source: &str, bytes: &mut File, file: Option<&Path>) -> Result<File, ImportError> {
     let path = place.join(source);
+    // A name that a record gave must not lead out of the place.
+    if Path::new(source).components().any(|c| !matches!(c, Component::Normal(_))) {
+        let why = format!("{source:?} is no name for a source");
+        return Err(ImportError::Write(io::Error::new(io::ErrorKind::InvalidInput, why).into()));
+    }
     let mut copy = || -> io::Result<File> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -152,4 +169,29 @@ fn make_writable(path: &Path) -> io::Result<()> {
         fs::set_permissions(path, permissions)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_stays_in_its_place() {
+        let place = std::env::temp_dir();
+        let mut bytes = spooled(&b"x"[..]).expect("a temporary file");
+        for name in ["../palog-escape", "agent/../../palog-escape", "/tmp/palog-escape", ""] {
+            assert!(keep(&place, name, &mut bytes, None).is_err(), "{name}");
+        }
+        assert!(!place.join("../palog-escape").exists());
+    }
+
+    #[test]
+    fn ids_become_names_that_tell_them_apart() {
+        assert_eq!(name_of("ae03de3b0f356c78d"), "ae03de3b0f356c78d");
+        assert_ne!(name_of("x y"), name_of("x:y"));
+        for id in ["../../etc/passwd", "/", "..", "", "a/b", ".hidden"] {
+            let name = name_of(id);
+            assert!(!name.contains('/') && !name.starts_with('.') && !name.is_empty(), "{id}: {name}");
+        }
+    }
 }

@@ -46,15 +46,7 @@ const REPAIRS: &[Repair] = &[
             "kill9_command resumed: after_kill.jsonl",
         ],
     },
-    Repair {
-        name: "summary_prompt",
-        apply: summary_prompt,
-        fires: &[
-            "compaction 4",
-            "compaction_auto 2",
-            "hooks 5",
-        ],
-    },
+    Repair { name: "summary_prompt", apply: summary_prompt, fires: &["compaction 4", "compaction_auto 2", "hooks 5"] },
     Repair {
         name: "fresh_context",
         apply: fresh_context,
@@ -132,13 +124,19 @@ fn main() -> ExitCode {
     for index in 0..requests.len() {
         let all = Arc::clone(&requests);
         let name = requests[index].name.clone();
-        trials.push(Trial::test(name, move || all[index].equals(&REPAIRS.iter().collect::<Vec<_>>()).map_err(Failed::from)));
+        trials.push(Trial::test(name, move || {
+            all[index].equals(&REPAIRS.iter().collect::<Vec<_>>()).map_err(Failed::from)
+        }));
     }
     for repair in REPAIRS {
         let all = Arc::clone(&requests);
-        trials.push(Trial::test(format!("{} fires where it should", repair.name), move || fires(repair, &all).map_err(Failed::from)));
+        trials.push(Trial::test(format!("{} fires where it should", repair.name), move || {
+            fires(repair, &all).map_err(Failed::from)
+        }));
         let all = Arc::clone(&requests);
-        trials.push(Trial::test(format!("without {} requests differ", repair.name), move || needed(repair, &all).map_err(Failed::from)));
+        trials.push(Trial::test(format!("without {} requests differ", repair.name), move || {
+            needed(repair, &all).map_err(Failed::from)
+        }));
     }
     let all = Arc::clone(&requests);
     trials.push(Trial::test("every recorded request is here", move || complete(&all).map_err(Failed::from)));
@@ -148,7 +146,8 @@ fn main() -> ExitCode {
 /// Reads all recorded requests, imports what the client left behind, and finds the place of each.
 fn requests(scratch: &Path) -> Result<Vec<Request>, String> {
     let sources = fixtures::folder().join("sources/codex");
-    let mut scenarios: Vec<PathBuf> = fs::read_dir(&sources).map_err(|e| e.to_string())?.filter_map(|e| Some(e.ok()?.path())).collect();
+    let mut scenarios: Vec<PathBuf> =
+        fs::read_dir(&sources).map_err(|e| e.to_string())?.filter_map(|e| Some(e.ok()?.path())).collect();
     scenarios.sort();
     let mut requests = Vec::new();
     for folder in scenarios {
@@ -194,7 +193,11 @@ fn live(scenario: &str, folder: &Path, logs: &[Log], requests: &mut Vec<Request>
             input: recorded["input"].clone(),
             instructions: instructions(log),
             for_summary: event["data"]["purpose"] == "summary",
-            place: Place { log: log.path.clone(), before: json::text(event, "/id").map(str::to_owned), parent: parent(log, logs) },
+            place: Place {
+                log: log.path.clone(),
+                before: json::text(event, "/id").map(str::to_owned),
+                parent: parent(log, logs),
+            },
             probe: None,
         });
     }
@@ -203,21 +206,37 @@ fn live(scenario: &str, folder: &Path, logs: &[Log], requests: &mut Vec<Request>
 
 /// The first message of a response: its messages stand right before what is known of it.
 fn first_of<'l>(log: &'l Log, response: &str) -> Option<&'l Value> {
-    let end = log.events.iter().position(|e| e["type"] == "model.response" && e["data"]["response"] == response && e["copy"].is_null())?;
-    let other = |e: &Value| e["type"] == "model.response" || e["type"] == "message.added" && e["data"]["role"] != "assistant";
+    let end = log
+        .events
+        .iter()
+        .position(|e| e["type"] == "model.response" && e["data"]["response"] == response && e["copy"].is_null())?;
+    let other =
+        |e: &Value| e["type"] == "model.response" || e["type"] == "message.added" && e["data"]["role"] != "assistant";
     let own = log.events[..end].iter().rev().take_while(|e| !other(e) && e["type"] != "context.compacted");
     own.filter(|e| e["type"] == "message.added").last()
 }
 
 /// What the client sends when it takes a session up again.
-fn resumed(scenario: &str, folder: &Path, logs: &[Log], scratch: &Path, requests: &mut Vec<Request>) -> Result<(), String> {
+fn resumed(
+    scenario: &str,
+    folder: &Path,
+    logs: &[Log],
+    scratch: &Path,
+    requests: &mut Vec<Request>,
+) -> Result<(), String> {
     let Ok(text) = fs::read_to_string(folder.join("oracle.json")) else { return Ok(()) };
     let oracle = json::value(&text).map_err(|e| format!("{scenario}: {e}"))?;
     for (path, told) in oracle.as_object().into_iter().flatten() {
         let Some(input) = told["resume_input"].as_array().filter(|input| !input.is_empty()) else { continue };
-        let own = if path.starts_with("home/") { Vec::new() } else { imported(&folder.join(path), &scratch.join(format!("{scenario}-{path}")))? };
-        let is_it = |log: &&Log| json::text(&log.events[1], "/data/locator").is_some_and(|locator| path.ends_with(locator));
-        let log = own.first().or_else(|| logs.iter().find(is_it)).ok_or_else(|| format!("{scenario}: no log of {path}"))?;
+        let own = if path.starts_with("home/") {
+            Vec::new()
+        } else {
+            imported(&folder.join(path), &scratch.join(format!("{scenario}-{path}")))?
+        };
+        let is_it =
+            |log: &&Log| json::text(&log.events[1], "/data/locator").is_some_and(|locator| path.ends_with(locator));
+        let log =
+            own.first().or_else(|| logs.iter().find(is_it)).ok_or_else(|| format!("{scenario}: no log of {path}"))?;
         requests.push(Request {
             name: format!("{scenario} resumed: {}", short(path)),
             input: input.clone().into(),
@@ -233,7 +252,10 @@ fn resumed(scenario: &str, folder: &Path, logs: &[Log], scratch: &Path, requests
 /// A file in short: its name, or the beginning of the thread's id in it.
 fn short(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let thread = name.len().checked_sub("01a2272d-2378-7b93-b602-3c86f973e062.jsonl".len()).filter(|_| name.starts_with("rollout-"));
+    let thread = name
+        .len()
+        .checked_sub("01a2272d-2378-7b93-b602-3c86f973e062.jsonl".len())
+        .filter(|_| name.starts_with("rollout-"));
     thread.map_or(name, |at| &name[at..at + 13])
 }
 
@@ -287,13 +309,22 @@ impl Request {
 
 /// The common form.
 fn common(items: Vec<Value>, instructions: Option<&str>) -> Vec<Value> {
-    let is_base = |item: &Value| item["role"] == "developer" && instructions.is_some() && json::text(item, "/content/0/text") == instructions;
-    let mut items: Vec<Value> = items.into_iter().enumerate().filter(|(at, item)| *at > 0 || !is_base(item)).map(|(_, item)| item).collect();
+    let is_base = |item: &Value| {
+        item["role"] == "developer" && instructions.is_some() && json::text(item, "/content/0/text") == instructions
+    };
+    let mut items: Vec<Value> =
+        items.into_iter().enumerate().filter(|(at, item)| *at > 0 || !is_base(item)).map(|(_, item)| item).collect();
     for item in &mut items {
         let Some(members) = item.as_object_mut() else { continue };
         members.retain(|name, value| name != "id" && name != "status" && !value.is_null());
         for list in ["content", "output"] {
-            for part in members.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut) {
+            for part in members
+                .get_mut(list)
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_object_mut)
+            {
                 part.retain(|name, _| name != "annotations" && name != "detail");
                 if let Some(Value::String(text)) = part.get_mut("text") {
                     *text = without_filling(text);
@@ -341,8 +372,11 @@ fn fresh_context(items: &mut Vec<Value>, request: &Request) -> usize {
 
 /// A call without an output gets one that says so, right behind it. The client makes it up at each resume.
 fn aborted(items: &mut Vec<Value>, _: &Request) -> usize {
-    let told: BTreeSet<String> =
-        items.iter().filter(|i| i["type"].as_str().is_some_and(|t| t.ends_with("_output"))).filter_map(|i| json::text(i, "/call_id").map(str::to_owned)).collect();
+    let told: BTreeSet<String> = items
+        .iter()
+        .filter(|i| i["type"].as_str().is_some_and(|t| t.ends_with("_output")))
+        .filter_map(|i| json::text(i, "/call_id").map(str::to_owned))
+        .collect();
     let (mut out, mut fired) = (Vec::new(), 0);
     for item in items.drain(..) {
         let output = match item["type"].as_str() {
@@ -399,5 +433,9 @@ fn needed(repair: &Repair, requests: &[Request]) -> Result<(), String> {
 fn complete(requests: &[Request]) -> Result<(), String> {
     let resumed = requests.iter().filter(|r| r.probe.is_some()).count();
     let found = (requests.len() - resumed, resumed);
-    if found == RECORDED { Ok(()) } else { Err(format!("requests and resumed sessions: {found:?}, and not {RECORDED:?}")) }
+    if found == RECORDED {
+        Ok(())
+    } else {
+        Err(format!("requests and resumed sessions: {found:?}, and not {RECORDED:?}"))
+    }
 }

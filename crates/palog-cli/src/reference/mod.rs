@@ -2,5 +2,6 @@
 
 mod implementation;
 mod import;
+mod valid;
 
 pub(crate) use implementation::Reference;
