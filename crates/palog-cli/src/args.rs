@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use palog::cursor::Cursor;
 use palog_conformance::{Level, Role};
 
 const AFTER_HELP: &str = "\
@@ -269,6 +270,12 @@ pub(crate) struct Show {
     /// Do not cut long texts
     #[arg(long)]
     pub(crate) full: bool,
+    /// Only what comes after this line: the `cursor` that an earlier run printed as JSON
+    #[arg(long, value_name = "SEQ:SHA256")]
+    pub(crate) after: Option<Cursor>,
+    /// Go on as the log grows, until it is closed; as JSON one item a line, each with its cursor
+    #[arg(long)]
+    pub(crate) follow: bool,
 }
 
 /// Arguments of `palog state`.

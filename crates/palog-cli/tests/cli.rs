@@ -942,3 +942,63 @@ fn completions_and_manual_pages_are_made() {
     assert!(bench.run(&["man"]).out.contains("Exit codes"));
     assert_eq!(bench.run(&["man", "conform", "run"]).code, 0);
 }
+
+#[test]
+fn show_goes_on_after_a_cursor() {
+    let bench = Bench::new();
+    let events = varied();
+    bench.log("a.palog.jsonl", &events[..9]);
+    let first = bench.run(&["show", "a.palog.jsonl", "--format", "json"]).json();
+    let cursor = first["cursor"].as_str().expect("a cursor").to_owned();
+    assert!(cursor.starts_with("8:"), "{cursor}");
+    bench.log("a.palog.jsonl", &events);
+    let rest = bench.run(&["show", "a.palog.jsonl", "--after", &cursor, "--format", "json"]).json();
+    let whole = bench.run(&["show", "a.palog.jsonl", "--format", "json"]).json();
+    let ids = |of: &serde_json::Value| of["items"].as_array().expect("items").iter().map(|i| i["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>();
+    assert_eq!([ids(&first), ids(&rest)].concat(), ids(&whole));
+    assert_eq!(rest["cursor"], whole["cursor"]);
+    let human = bench.run(&["show", "a.palog.jsonl", "--after", &cursor]).out;
+    assert!(human.contains("Two more tries.") && !human.contains("Deploy the fix"), "{human}");
+    // A log that was changed before that place is another one.
+    fs::write(bench.path("a.palog.jsonl"), log(&events).replace("tool_use", "tool-use")).expect("a file");
+    let other = bench.run(&["show", "a.palog.jsonl", "--after", &cursor]);
+    assert_eq!((other.code, other.out.as_str()), (1, ""));
+    assert!(other.err.contains("[order.diverged]"), "{}", other.err);
+    assert_eq!(bench.run(&["show", "a.palog.jsonl", "--after", "8"]).code, 2);
+}
+
+#[test]
+fn a_log_is_followed_until_it_is_closed() {
+    let closed = [varied(), vec![r#"x log.closed {"how":"complete"}"#]].concat();
+    let lines: Vec<String> = log(&closed).split_inclusive('\n').map(str::to_owned).collect();
+    for format in ["human", "json"] {
+        let bench = Bench::new();
+        let path = bench.file("a.palog.jsonl", lines[..7].concat());
+        let child = bench.command(&["show", "a.palog.jsonl", "--follow", "--format", format]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut file = fs::OpenOptions::new().append(true).open(path).expect("the log");
+        for line in &lines[7..] {
+            // A line comes in two pieces, of which the first is none.
+            let (head, tail) = line.split_at(line.len() / 2);
+            file.write_all(head.as_bytes()).expect("it is written");
+            std::thread::sleep(std::time::Duration::from_millis(3));
+            file.write_all(tail.as_bytes()).expect("it is written");
+        }
+        let run = Run::of(child.wait_with_output().expect("it ends"));
+        assert_eq!((run.code, run.err.as_str()), (0, ""), "{}", run.out);
+        if format == "human" {
+            assert_eq!(run.out.matches("Two more tries.").count(), 1, "{}", run.out);
+            assert!(run.out.contains("Bash failed") || run.out.contains("=x failed"), "{}", run.out);
+        } else {
+            let whole = bench.run(&["show", "a.palog.jsonl", "--format", "json"]).json();
+            let items: Vec<serde_json::Value> = run.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+            let ids = |of: &[serde_json::Value]| of.iter().map(|i| i["id"].clone()).collect::<Vec<_>>();
+            assert_eq!(ids(&items), ids(whole["items"].as_array().expect("items")));
+            let last = items.last().expect("items")["cursor"].as_str().expect("a cursor");
+            let rest = bench.run(&["show", "a.palog.jsonl", "--after", last, "--follow", "--format", "json"]);
+            assert_eq!((rest.code, rest.out.as_str()), (0, ""), "nothing that is shown follows");
+        }
+    }
+    let bench = Bench::new();
+    assert_eq!(bench.run(&["show", &fixture(PENDING), "--follow"]).code, 2, "a vendor's file cannot be followed");
+    assert_eq!(bench.pipe(&["show", "-", "--follow"], log(&closed).as_bytes()).code, 2);
+}

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use palog::cursor::Cursor;
 use palog::envelope::{Actor, Time};
 use palog::events::{Applied, ApprovalOutcome, Data, Outcome, Reconciled};
 use palog::project::{Fate, Item, Told};
@@ -28,6 +29,9 @@ pub(crate) struct Entry<'a> {
     /// What became of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     fate: Option<CallFate>,
+    /// Its place in the log, to go on from; where a log is followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
     /// The payload of its event.
     #[cfg_attr(any(test, feature = "schema"), schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     data: &'a Data<'a>,
@@ -42,6 +46,9 @@ pub(crate) struct Transcript<'a> {
     overview: crate::render::overview::Overview,
     /// What is in it, in the order of the log.
     items: Vec<Entry<'a>>,
+    /// The place of the last event, `SEQ:SHA256`: what `--after` takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
 }
 
 /// What the events of the whole log tell of a call.
@@ -88,7 +95,7 @@ impl From<Fate> for CallFate {
 
 impl<'a> Entry<'a> {
     /// The entry of an item.
-    pub(crate) fn new(item: &'a Item<'a>) -> Self {
+    pub(crate) fn new(item: &'a Item<'a>, cursor: Option<Cursor>) -> Self {
         let event = item.event;
         Entry {
             seq: event.seq,
@@ -98,6 +105,7 @@ impl<'a> Entry<'a> {
             actor: &event.actor,
             live: item.live,
             fate: item.fate.map(CallFate::from),
+            cursor: cursor.map(|cursor| cursor.to_string()),
             data: item.data,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use palog::cursor::Cursor;
 use palog::events::Data;
 use palog::reader::Item;
 use palog::state::State;
@@ -43,6 +44,20 @@ pub(crate) struct Overview {
     /// The session that a subagent works for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parent: Option<String>,
+    /// Where what was read ends, if it was read to its end and holds an event.
+    #[serde(skip)]
+    pub(crate) end: Option<End>,
+}
+
+/// Where a log ended when it was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    /// The last event.
+    pub(crate) cursor: Cursor,
+    /// The bytes up to it.
+    pub(crate) events: u64,
+    /// All bytes that were read.
+    pub(crate) bytes: u64,
 }
 
 impl Overview {
@@ -50,11 +65,16 @@ impl Overview {
     pub(crate) fn read(log: &Opened) -> Result<Self, Failure> {
         let mut overview = Overview::default();
         let mut failure = None;
+        let (mut last, mut bytes) = ((0, 0, Vec::new()), 0);
         let mut reader = log.reader()?;
         loop {
             match reader.next() {
                 Ok(None) => break,
-                Ok(Some(Item::Event(event, _))) => {
+                Ok(Some(Item::Event(event, line))) => {
+                    bytes = line.offset + line.bytes.len() as u64 + 1;
+                    (last.0, last.1) = (event.seq, bytes);
+                    last.2.clear();
+                    last.2.extend_from_slice(line.bytes);
                     overview.log.get_or_insert_with(|| event.log.to_string());
                     if matches!(&*event.kind, "log.opened" | "config.set") {
                         // A malformed payload is told by the projection.
@@ -63,7 +83,9 @@ impl Overview {
                         }
                     }
                 }
-                Ok(Some(Item::Fault(_))) => {}
+                Ok(Some(Item::Fault(fault))) => {
+                    bytes = bytes.max(fault.place.offset.unwrap_or_default() + fault.place.length.unwrap_or_default() + 1);
+                }
                 Err(error) => {
                     failure = Some(error);
                     break;
@@ -72,7 +94,11 @@ impl Overview {
         }
         match failure {
             Some(error) => Err(log.unreadable(&error)),
-            None => Ok(overview),
+            None => {
+                overview.end = Some(last).filter(|(.., line)| !line.is_empty())
+                    .map(|(seq, events, line)| End { cursor: Cursor::of(seq, &line), events, bytes });
+                Ok(overview)
+            }
         }
     }
 
@@ -90,6 +116,7 @@ impl Overview {
             branch: state.config.branch.clone(),
             model: state.config.model.clone(),
             parent: parent.map(|p| p.session.clone().unwrap_or_else(|| p.log.clone())),
+            end: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use palog::blob::BlobStore;
 use palog::envelope::ActorKind;
-use palog::events::{ActionKind, ApprovalEnded, ApprovalKind, ApprovalOutcome, Data, MessageAdded, Part, Role};
+use palog::events::{ActionKind, Applied, ApprovalEnded, ApprovalKind, ApprovalOutcome, Data, MessageAdded, Outcome, Part, Role};
 use palog::json::Value;
 use palog::project::{Fate, Item, Told};
 
@@ -25,6 +25,8 @@ pub(crate) struct Show<'a> {
     pub(crate) style: Style,
     /// Do not cut.
     pub(crate) full: bool,
+    /// What became of a call is told when it comes, rather than with the call.
+    pub(crate) follows: bool,
     pub(crate) blobs: Option<&'a BlobStore>,
     /// Names of the actions so far.
     names: HashMap<String, String>,
@@ -33,7 +35,7 @@ pub(crate) struct Show<'a> {
 
 impl<'a> Show<'a> {
     pub(crate) fn new(style: Style, full: bool, blobs: Option<&'a BlobStore>) -> Self {
-        Show { style, full, blobs, names: HashMap::new(), live: true }
+        Show { style, full, follows: false, blobs, names: HashMap::new(), live: true }
     }
 
     /// Prints one item.
@@ -44,6 +46,11 @@ impl<'a> Show<'a> {
             Data::MessageAdded(message) => self.message(out, time, item.event.actor.kind, message),
             Data::ActionProposed(action) => {
                 self.names.insert(action.action.to_string(), action.name.to_string());
+                if self.follows {
+                    self.head(out, time, &format!("call of {}", clean_line(&action.name)), &action.action)?;
+                    self.block(out, &self.value(&action.args), if self.full { usize::MAX } else { ARGUMENTS })?;
+                    return writeln!(out);
+                }
                 let asks = action.kind == Some(ActionKind::Question);
                 let (mark, what) = match outcome(item.fate.as_ref()) {
                     (Mark::Open, _) if asks => (Mark::Open, "PENDING: it asks a person, and the log has no answer".into()),
@@ -81,6 +88,15 @@ impl<'a> Show<'a> {
                     _ => "something was asked",
                 };
                 self.remark(out, time, &format!("{what}{about}"))
+            }
+            Data::ActionEnded(end) if self.follows => {
+                let what = match (end.applied, end.outcome) {
+                    (Applied::Unknown, _) => "ended, and that does not tell whether it took effect".into(),
+                    (_, Outcome::Succeeded) => "is done".into(),
+                    (applied, Outcome::Cancelled) => format!("was stopped{}", effect(applied)),
+                    (applied, _) => format!("failed{}", effect(applied)),
+                };
+                self.remark(out, time, &format!("{} {what}", self.name(&end.action)))
             }
             Data::ApprovalEnded(end) => self.approval(out, time, end),
             Data::ActionReconciled(found) => {
@@ -306,7 +322,7 @@ impl Mark {
 
 /// What became of an action, in words.
 pub(crate) fn outcome(fate: Option<&Fate>) -> (Mark, String) {
-    use palog::events::{Applied, Outcome, Reconciled};
+    use palog::events::Reconciled;
     let Some(fate) = fate else { return (Mark::Open, "OUTCOME UNKNOWN: the log does not tell whether it ran".into()) };
     if let Some(found) = fate.reconciled {
         let what = match found {
@@ -333,8 +349,7 @@ pub(crate) fn outcome(fate: Option<&Fate>) -> (Mark, String) {
     }
 }
 
-fn effect(applied: palog::events::Applied) -> &'static str {
-    use palog::events::Applied;
+fn effect(applied: Applied) -> &'static str {
     match applied {
         Applied::No => ", before it ran",
         Applied::Partial => ", with a part of its effect",

@@ -108,6 +108,15 @@ pub struct Item<'a> {
     pub fate: Option<Fate>,
 }
 
+impl<'a> Item<'a> {
+    /// An item as its event alone shows it, for a log that is still being written: on the path, and of a call nothing but that
+    /// it was made. `None` where a transcript shows no such event.
+    #[must_use]
+    pub fn alone(event: &'a Event<'a>, data: &'a Data<'a>) -> Option<Self> {
+        is_shown(data).then_some(Item { event, data, live: true, fate: None })
+    }
+}
+
 /// Whether a transcript shows events with this payload.
 fn is_shown(data: &Data<'_>) -> bool {
     match data {
