@@ -424,7 +424,7 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
         let name = title(action);
         let left_behind = action.state == ActionState::Failed && matches!(action.applied, Applied::Yes | Applied::Partial);
         let writes = matches!(action.class, EffectClass::WriteLocal | EffectClass::WriteRemote);
-        if left_behind && writes && !action.passed_over && !self.compensated.contains(action.action.as_str()) {
+        if left_behind && writes && !self.compensated.contains(action.action.as_str()) {
             let reason = format!("{name} failed and left something behind.");
             self.owe(action, Decision::Compensate, "R-REC-021", reason, Holds::Nothing, false);
         }

@@ -192,6 +192,7 @@ fn what_was_not_started_is_run_if_its_grants_allow_it() {
     };
     owes(&again("once"), "a", Decision::Ask, "R-REC-018", true);
     owes(&again("session"), "a", Decision::Run, "R-REC-016", false);
+    owes(&again("once").ask("y", "a").decide("y", "granted"), "a", Decision::Run, "R-REC-016", false);
 }
 
 /// R-REC-017
@@ -204,6 +205,8 @@ fn nothing_runs_while_the_same_call_is_unresolved() {
     assert_eq!(evidence(&twin.recovery(), EvidenceKind::SameCall), 1);
     verdict(&twin, Verdict::AwaitingHuman, "R-REC-005");
     owes(&log.clone().prompt("t").call_of("u", "b", json!({})), "b", Decision::Run, "R-REC-016", false);
+    let accepted = log.clone().reconcile("a", "unknown", "human").prompt("t").call_of("u", "b", same.clone());
+    owes(&accepted, "b", Decision::Run, "R-REC-016", false);
     let settled = log.end("a", "failed", "no").prompt("t").call_of("u", "b", same.clone());
     owes(&settled, "b", Decision::Run, "R-REC-016", false);
     let copied = json!({"copy": {"log": "parent", "how": "fork"}});
@@ -222,6 +225,8 @@ fn ends_are_delivered() {
     let question = Log::live().prompt("p").call_of("r", "q", json!({"kind": "question"}));
     let question = question.add("approval.requested", json!({"approval": "x", "kind": "question", "action": "q"}));
     owes(&question.decide("x", "answered"), "q", Decision::Deliver, "R-REC-019", false);
+    let delivery = Log::live().propose("d", json!({"kind": "delivery"})).end("d", "succeeded", "yes");
+    assert_eq!(owed(&delivery.recovery(), "d"), [], "nobody waits to be told of a delivery");
     let background = silent("unknown").result("a", false).answer("s").end("a", "succeeded", "yes");
     owes(&background, "a", Decision::Deliver, "R-REC-020", false);
     verdict(&background, Verdict::Idle, "R-REC-006");
@@ -278,6 +283,9 @@ fn a_prompt_on_the_screen_is_evidence_for_one_call_while_nothing_is_newer() {
     }
     assert_eq!(asked(&status(waiting.clone(), "two", "task", "2026-01-01T00:00:06Z")), 1, "that is no status");
     assert_eq!(asked(&waiting.clone().call("r", "b", "unknown")), 0, "it could be about either call");
+    let named = json!({"fact": "waiting", "as_of": "2026-01-01T00:00:06Z", "source": "one", "subject": "a"});
+    let named = log().add("observation.recorded", named);
+    assert_eq!((asked(&named), evidence(&named.recovery(), EvidenceKind::Observed)), (1, 0), "it is told once");
     let seen = [seen("idle", "2026-01-01T00:00:07Z")];
     let recovery = recover(&waiting.state(), &Context::new().seen(&seen));
     assert_eq!(evidence(&recovery, EvidenceKind::ApprovalAsked), 0);

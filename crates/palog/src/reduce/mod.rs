@@ -572,7 +572,7 @@ impl Reducer {
                 unresolved.push(action.turn);
             }
             let (Some(turn), Some(proposed)) = (usize::try_from(action.turn.0).ok(), &action.proposed) else { continue };
-            if undelivered && action.is_call() && !self.conversation.is_interrupted(turn, proposed.seq.0) {
+            if undelivered && !self.conversation.is_interrupted(turn, proposed.seq.0) {
                 pending.push(Pending {
                     kind: PendingKind::Result,
                     event: action.ended.as_ref().unwrap_or(proposed).event.clone(),

@@ -87,6 +87,7 @@ fn times_that_run_backwards_are_told_once() {
 fn ids_are_short_and_unique() {
     finds(&sound().user("p", json!({})), Code::DuplicateId, Severity::Error, "R-ENV-007");
     finds(&sound().user(&"i".repeat(129), json!({})), Code::BadEnvelope, Severity::Error, "R-ENV-007");
+    finds(&sound().user("", json!({})), Code::BadEnvelope, Severity::Error, "R-ENV-007");
     assert_eq!(found(sound().user(&"i".repeat(128), json!({})).text()), []);
 }
 

@@ -78,6 +78,8 @@ fn loops_are_cut_and_missing_parents_told_at_the_end() {
     let missing = Log::live().user("a", json!({"parent": "gone"}));
     assert_eq!(missing.codes(), [Code::MissingParent]);
     assert_eq!(missing.clone().user("gone", json!({})).codes(), []);
+    let compaction = missing.with("context.compacted", json!({"window": []}), json!({"id": "gone"}));
+    assert_eq!(compaction.codes(), [], "a compaction can be a parent");
     assert_eq!(Log::live().user("a", json!({"parent": "a"})).codes(), [Code::Cycle]);
     let ring = Log::live().user("a", json!({"parent": "c"})).user("b", json!({"parent": "a"})).user("c", json!({"parent": "b"}));
     assert_eq!(ring.codes(), [Code::Cycle]);
@@ -105,7 +107,26 @@ fn the_head_is_the_newest_event_on_the_path() {
     assert_eq!(head(&awaiting.clone().user("late", json!({"parent": "p"}))).as_deref(), Some("early"));
     let elsewhere = awaiting.user("other", json!({"parent": "p"}));
     assert_eq!(head(&elsewhere).as_deref(), Some("other"));
+    let nested = log_of_two_late_parents();
+    assert_eq!(head(&nested).as_deref(), Some("w"), "the newest under the first");
+    assert_eq!(head(&nested.user("o", json!({"parent": "root"}))).as_deref(), Some("x2"), "the newest under the second");
     assert_eq!(head(&elsewhere.user("late", json!({"parent": "p"}))).as_deref(), Some("early"), "last written is head");
+}
+
+/// `x` and `x2` hang under `o`, which is to come; `w` under `g`, which comes under `x`.
+fn log_of_two_late_parents() -> Log {
+    Log::live()
+        .user("x", json!({"parent": "o"}))
+        .user("w", json!({"parent": "g"}))
+        .user("x2", json!({"parent": "x"}))
+        .user("g", json!({"parent": "x"}))
+}
+
+#[test]
+fn the_latest_time_is_the_greatest() {
+    let at = |log: Log, time: &str| log.with("note.added", json!({"kind": "x"}), json!({"type": "config.set", "time": time}));
+    let log = at(at(Log::live(), "2026-01-01T00:00:02Z"), "2026-01-01T00:00:01Z");
+    assert_eq!(log.state().latest_time.as_deref(), Some("2026-01-01T00:00:02Z"));
 }
 
 /// R-ENV-011
@@ -121,6 +142,19 @@ fn copies_are_not_counted() {
         .add("model.response", json!({"response": "s", "usage": {"input": 7}}));
     let state = log.state();
     assert_eq!((state.counts.messages, state.counts.prompts, state.counts.responses), (Count(1), Count(1), Count(1)));
+    let of = |log: Log, how: &str| log.user("copy", json!({"copy": {"log": "l", "event": "p", "how": how}}));
+    let answered = || Log::live().prompt("p").answer("r").add("turn.ended", json!({"how": "complete"}));
+    for how in ["replay", "compaction"] {
+        assert_eq!(of(answered(), how).pending(), [], "{how}: it stands in this log already");
+    }
+    assert_eq!(of(answered(), "replay").state().head.as_deref(), Some("e3"));
+    assert_eq!(of(answered(), "compaction").state().head.as_deref(), Some("copy"));
+    assert_eq!(of(Log::live(), "fork").pending().len(), 1, "a fork goes on from what it took along");
+    assert_eq!(of(Log::live(), "inherit").pending(), [], "a child does not answer its parent's prompts");
+    let ended = json!({"action": "a", "outcome": "succeeded", "applied": "yes"});
+    let fork = || json!({"copy": {"log": "parent", "how": "fork"}});
+    let fork = Log::live().with("action.proposed", super::proposal("a", json!({})), fork()).with("action.ended", ended, fork());
+    assert_eq!(fork.pending(), []);
     assert_eq!(state.usage.input, Some(Count(7)));
 }
 
@@ -145,6 +179,9 @@ fn an_observation_changes_nothing_but_what_was_seen() {
     let after = seen(log, "waiting", "2026-01-01T00:00:00Z");
     let State { actions, approvals, pending, latest_time, .. } = after.state();
     assert_eq!((actions, approvals, pending, latest_time), (before.actions, before.approvals, before.pending, None));
+    let later = json!({"time": "2026-01-02T00:00:00Z"});
+    let dated = after.clone().with("observation.recorded", json!({"fact": "idle", "source": "status"}), later);
+    assert_eq!(dated.state().latest_time, None, "when something was seen says nothing about the session");
     let newest = seen(seen(after, "waiting", "2026-01-01T00:00:02Z"), "waiting", "2026-01-01T00:00:01Z").state().observations;
     assert_eq!(newest.len(), 1);
     assert_eq!(newest[0].as_of.as_deref(), Some("2026-01-01T00:00:02Z"));
@@ -173,6 +210,8 @@ fn a_source_that_is_opened_anew_promises_nothing_about_what_came_before() {
     assert_eq!(less.is("a"), ActionState::Unknown);
     assert!(less.state().unseen.contains(&Recorded::ActionStarted));
     assert_eq!(less.source("main", super::ALL).is("a"), ActionState::Unknown, "it may have missed the start");
+    let other = Log::imported(super::ALL).prompt("p").call("r", "a", "unknown").source("hooks", super::ALL).source("main", &[]);
+    assert_eq!(other.is("a"), ActionState::Unknown, "the other source came after the proposal");
 }
 
 #[test]

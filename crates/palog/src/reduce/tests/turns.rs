@@ -182,6 +182,8 @@ fn an_input_is_pending_until_it_was_given_to_the_model_or_dropped() {
     }
     assert_eq!(taken.add("context.compacted", json!({})).pending().len(), 1, "a projection passes nothing");
     assert_eq!(imported().add("input.ended", end("dropped")).codes(), [Code::UnknownInput]);
+    let late = imported().add("input.ended", end("dropped")).add("input.queued", json!({"input": "i", "parts": []}));
+    assert_eq!(late.pending(), []);
 }
 
 /// R-TRN-010
@@ -243,6 +245,8 @@ fn an_answer_moves_along_and_what_has_found_its_parent_stays() {
         .with("message.added", message("r2"), json!({"id": "x", "parent": "late"}))
         .with("message.added", message("r3"), json!({"id": "y", "parent": "other"}))
         .propose("b", json!({}));
+    let beside = log.clone().user("z", json!({"parent": "p"})).with("action.proposed", super::proposal("c", json!({})), json!({"parent": "z"}));
+    assert_eq!(turn_of(&beside.prompt("q").user("late", json!({"parent": "q"})), "c"), 1, "it does not hang there");
     let found = log.user("other", json!({"parent": "root"})).prompt("q");
     assert_eq!((answered(&found), turn_of(&found, "b")), (Some(1), 1));
     let late = found.user("late", json!({"parent": "later"}));
