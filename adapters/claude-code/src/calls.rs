@@ -75,7 +75,14 @@ fn action(id: &str, uses: u32) -> String {
 
 impl Calls {
     /// Takes a call in and returns its action.
-    pub(crate) fn propose(&mut self, id: &str, name: &str, response: u32, place: &Place, prompt: Option<u64>) -> String {
+    pub(crate) fn propose(
+        &mut self,
+        id: &str,
+        name: &str,
+        response: u32,
+        place: &Place,
+        prompt: Option<u64>,
+    ) -> String {
         let uses = self.by_id.get(id).map_or(1, |c| c.uses + 1);
         let call = Call {
             name: name.into(),

@@ -60,7 +60,8 @@ impl<'s> Children<'s> {
                 .and_then(|m| std::fs::read(&m.path).ok())
                 .and_then(|bytes| serde_json::from_slice(&bytes).ok())
                 .unwrap_or_default();
-            let opened = File::open(&sidecar.path).and_then(|mut bytes| First::peek(&mut bytes).map(|first| (bytes, first)));
+            let opened =
+                File::open(&sidecar.path).and_then(|mut bytes| First::peek(&mut bytes).map(|first| (bytes, first)));
             let path = sidecar.path.display().to_string();
             match opened {
                 Ok((_, first)) if !first.recognised => {
@@ -154,7 +155,8 @@ impl<'s> Children<'s> {
                 kind: ChildKind::Subagent,
                 link,
             };
-            let id = conversation.out.log.ids(&format!("agent/{}", child.agent)).event(Native::Uuid("spawned"), 0).hex();
+            let id =
+                conversation.out.log.ids(&format!("agent/{}", child.agent)).event(Native::Uuid("spawned"), 0).hex();
             let mut draft = Draft::new(id, ActorKind::Importer, spawned);
             if let (ChildLink::Explicit, Some(meta)) = (link, child.meta.filter(|_| root)) {
                 draft.src.push(whole(meta));

@@ -9,8 +9,8 @@ use palog::reader::{Lines, Next};
 use serde::Deserialize;
 
 use crate::conversation::Origin;
-use palog_adapter::framing;
 use crate::graph::{Key, key};
+use palog_adapter::framing;
 
 /// A fork's parent and the last record that it shares with it.
 pub(crate) struct Fork {
@@ -48,7 +48,9 @@ fn read(path: &Path) -> std::io::Result<Vec<Seen>> {
 /// of its own, while in the original other records lie between them and before them in time.
 fn copied(own: &[Seen], shared: &HashSet<&str>) -> bool {
     let is_shared = |s: &Seen| s.uuid.as_deref().is_some_and(|u| shared.contains(u));
-    let (Some(first), Some(last)) = (own.iter().position(is_shared), own.iter().rposition(is_shared)) else { return false };
+    let (Some(first), Some(last)) = (own.iter().position(is_shared), own.iter().rposition(is_shared)) else {
+        return false;
+    };
     if !own[first..=last].iter().all(is_shared) {
         return false;
     }
@@ -60,7 +62,8 @@ fn copied(own: &[Seen], shared: &HashSet<&str>) -> bool {
 /// The fork that the file of `own` is of the file of `other`, if it can be told that `other` is the original.
 fn of(own: &[Seen], other: &[Seen]) -> Option<HashSet<Key>> {
     let own_ids: HashSet<&str> = own.iter().filter_map(|s| s.uuid.as_deref()).collect();
-    let shared: HashSet<&str> = other.iter().filter_map(|s| s.uuid.as_deref()).filter(|u| own_ids.contains(u)).collect();
+    let shared: HashSet<&str> =
+        other.iter().filter_map(|s| s.uuid.as_deref()).filter(|u| own_ids.contains(u)).collect();
     let told = !shared.is_empty() && copied(own, &shared) && !copied(other, &shared);
     told.then(|| shared.into_iter().map(key).collect())
 }

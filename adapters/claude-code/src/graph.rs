@@ -182,7 +182,14 @@ impl Graph {
     }
 
     /// Enters a record under the record `parent` (`None`: the source says that it has none).
-    pub(crate) fn place<'a>(&mut self, id: &str, parent: Option<&'a str>, class: Class, digest: u64, event: EventId) -> Placed<'a> {
+    pub(crate) fn place<'a>(
+        &mut self,
+        id: &str,
+        parent: Option<&'a str>,
+        class: Class,
+        digest: u64,
+        event: EventId,
+    ) -> Placed<'a> {
         let number = self.nodes.len() as u32;
         let own = key(id);
         let mut unseen = false;

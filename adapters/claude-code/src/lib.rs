@@ -29,8 +29,8 @@ pub use palog_adapter::{
 
 pub use import::import;
 pub use listing::list;
-pub use resume::{questions, resume};
 pub use paths::{Discovery, Session, discover, recognises, session_from_stdin};
+pub use resume::{questions, resume};
 
 use palog_adapter::Format;
 

@@ -250,7 +250,11 @@ mod tests {
     }
 
     fn says(uuid: u32, text: &str) -> String {
-        record_of(uuid, false, &format!(r#""type":"user","message":{{"role":"user","content":{}}}"#, serde_json::json!(text)))
+        record_of(
+            uuid,
+            false,
+            &format!(r#""type":"user","message":{{"role":"user","content":{}}}"#, serde_json::json!(text)),
+        )
     }
 
     fn only(text: &str) -> Listed {
@@ -269,13 +273,17 @@ mod tests {
 
     #[test]
     fn the_first_prompt_is_the_title_of_last_resort() {
-        let reminder = record_of(1, false, r#""type":"user","isMeta":true,"message":{"role":"user","content":"Mind the gap."}"#);
+        let reminder =
+            record_of(1, false, r#""type":"user","isMeta":true,"message":{"role":"user","content":"Mind the gap."}"#);
         let command = says(2, "<command-name>/clear</command-name>");
         let talk = reminder + &command + &says(3, "Fix\n the  shop.") + &says(4, "More.");
         let listed = only(&talk);
         assert_eq!((listed.title.as_deref(), listed.title_from), (Some("Fix the shop."), Some(TitleFrom::Prompt)));
         assert_eq!((listed.directory.as_deref(), listed.branch.as_deref()), (Some("/w/4"), Some("b4")));
-        assert_eq!((listed.last_activity.expect("a time").as_str(), listed.last_activity_from), ("2026-11-29T12:00:04.000Z", Some(TimeFrom::Record)));
+        assert_eq!(
+            (listed.last_activity.expect("a time").as_str(), listed.last_activity_from),
+            ("2026-11-29T12:00:04.000Z", Some(TimeFrom::Record))
+        );
         let long = title(&says(1, &"word ".repeat(1000))).expect("a title").0;
         assert_eq!((long.chars().count(), long.ends_with("word…")), (200, true), "{long}");
     }
@@ -293,7 +301,11 @@ mod tests {
         assert_eq!(of(&[own, foreign]).as_deref(), Some("A shop is mended"));
         assert_eq!(of(&[foreign]).as_deref(), Some("Fix the shop."));
         let quoted = says(2, custom);
-        assert_eq!(title(&(talk.clone() + &quoted)).expect("a title").0, "Fix the shop.", "a title that is talked about is none");
+        assert_eq!(
+            title(&(talk.clone() + &quoted)).expect("a title").0,
+            "Fix the shop.",
+            "a title that is talked about is none"
+        );
     }
 
     #[test]
@@ -330,7 +342,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let at = |name: &str| folder.path().join(name);
         let mut side = String::new();
-        write!(side, "{}", record_of(1, true, r#""agentId":"a1","type":"user","message":{"role":"user","content":"Go."}"#)).expect("a string");
+        write!(
+            side,
+            "{}",
+            record_of(1, true, r#""agentId":"a1","type":"user","message":{"role":"user","content":"Go."}"#)
+        )
+        .expect("a string");
         fs::create_dir_all(at(&format!("projects/p/{SESSION}/subagents"))).expect("a directory");
         for name in ["agent-a1.jsonl", "agent-a1.meta.json", "agent-a2.jsonl"] {
             fs::write(at(&format!("projects/p/{SESSION}/subagents/{name}")), &side).expect("a file");
@@ -339,7 +356,10 @@ mod tests {
         fs::write(at(&format!("projects/p/{SESSION}.jsonl")), says(1, "Go.")).expect("a file");
         fs::write(at("projects/p/notes.jsonl"), "{\"shopping\":[]}\n").expect("a file");
         let listing = list(folder.path()).expect("a listing");
-        assert_eq!(listing.sessions.iter().map(|s| (s.id.as_deref(), s.subagents)).collect::<Vec<_>>(), [(Some(SESSION), 3)]);
+        assert_eq!(
+            listing.sessions.iter().map(|s| (s.id.as_deref(), s.subagents)).collect::<Vec<_>>(),
+            [(Some(SESSION), 3)]
+        );
         assert_eq!(listing.unrecognised, [at("projects/p/notes.jsonl")]);
     }
 }

@@ -104,7 +104,8 @@ pub struct Discovery {
 #[must_use]
 pub fn recognises(head: &[u8]) -> bool {
     let has = |needle: &[u8]| memchr::memmem::find(head, needle).is_some();
-    let own = has(b"\"parentUuid\"") || has(b"\"leafUuid\"") || (has(b"\"messageId\"") && has(b"\"file-history-snapshot\""));
+    let own =
+        has(b"\"parentUuid\"") || has(b"\"leafUuid\"") || (has(b"\"messageId\"") && has(b"\"file-history-snapshot\""));
     own || (has(b"\"sessionId\"") && (has(b"\"type\":\"") || has(b"\"type\": \"")))
 }
 
@@ -292,7 +293,9 @@ fn outside(root: &Path) -> Vec<PathBuf> {
 }
 
 pub(crate) fn is_transcript(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "jsonl") && path.is_file() && path.file_name().is_some_and(|n| n != "history.jsonl")
+    path.extension().is_some_and(|e| e == "jsonl")
+        && path.is_file()
+        && path.file_name().is_some_and(|n| n != "history.jsonl")
 }
 
 /// The agent id in the name of a subagent's file.

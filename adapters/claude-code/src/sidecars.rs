@@ -21,7 +21,8 @@ pub(crate) fn offer_files(conversation: &mut Conversation, sidecars: &[&Sidecar]
     for sidecar in sidecars.iter().filter(|s| s.role == Role::File && s.source.starts_with("tool-results/")) {
         // What cannot be read is reported when it is kept.
         let Ok(bytes) = fs::read(&sidecar.path) else { continue };
-        let media = if std::str::from_utf8(&bytes).is_ok() { "text/plain; charset=utf-8" } else { "application/octet-stream" };
+        let media =
+            if std::str::from_utf8(&bytes).is_ok() { "text/plain; charset=utf-8" } else { "application/octet-stream" };
         if let Some(blob) = conversation.out.log.blob(&bytes, media, Some(&sidecar.source))? {
             conversation.spilled.insert(sidecar.source.clone(), blob);
         }
@@ -30,7 +31,12 @@ pub(crate) fn offer_files(conversation: &mut Conversation, sidecars: &[&Sidecar]
 }
 
 /// Keeps each file and tells of it.
-pub(crate) fn write(log: &mut Log, sidecars: &[&Sidecar], place: Option<&Path>, report: &mut Report) -> Result<(), ImportError> {
+pub(crate) fn write(
+    log: &mut Log,
+    sidecars: &[&Sidecar],
+    place: Option<&Path>,
+    report: &mut Report,
+) -> Result<(), ImportError> {
     for sidecar in sidecars {
         let told = if sidecar.role == Role::History {
             history(log, sidecar, place)?

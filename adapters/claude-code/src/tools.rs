@@ -112,7 +112,8 @@ pub(crate) fn verdict(name: Option<&str>, told: &str, facts: Facts<'_>) -> Verdi
         return DeniedByPolicy;
     }
     if name == "Bash" {
-        let outside = told.split_once(BLOCKED).is_some_and(|(before, _)| before.contains(" in '") && !before.contains('\n'));
+        let outside =
+            told.split_once(BLOCKED).is_some_and(|(before, _)| before.contains(" in '") && !before.contains('\n'));
         return match told {
             _ if told.starts_with(EXIT_CODE) => Ended(Outcome::Failed, Applied::Yes),
             _ if outside => DeniedByPolicy,
@@ -120,7 +121,9 @@ pub(crate) fn verdict(name: Option<&str>, told: &str, facts: Facts<'_>) -> Verdi
         };
     }
     match effect(name) {
-        Some(EffectClass::Pure | EffectClass::ReadLocal | EffectClass::ReadRemote) => Ended(Outcome::Failed, Applied::No),
+        Some(EffectClass::Pure | EffectClass::ReadLocal | EffectClass::ReadRemote) => {
+            Ended(Outcome::Failed, Applied::No)
+        }
         _ => Ended(Outcome::Failed, Applied::Yes),
     }
 }
@@ -153,12 +156,27 @@ mod tests {
             ("Bash", "x", error(REJECTED), RefusedOrInterrupted),
             ("Bash", &declined[7..], error(declined), DeniedByUser),
             // A command that prints the words has them behind its exit code.
-            ("Bash", "Exit code 1\nPermission to use Bash has been denied.", error("Error: Exit code 1\nP"), Ended(Outcome::Failed, Applied::Yes)),
+            (
+                "Bash",
+                "Exit code 1\nPermission to use Bash has been denied.",
+                error("Error: Exit code 1\nP"),
+                Ended(Outcome::Failed, Applied::Yes),
+            ),
             ("Bash", "Permission to use Bash with command curl x has been denied.", error("Error: P"), DeniedByPolicy),
-            ("Bash", "touch in '/x' was blocked. For security, Claude Code may only create", error("Error: t"), DeniedByPolicy),
+            (
+                "Bash",
+                "touch in '/x' was blocked. For security, Claude Code may only create",
+                error("Error: t"),
+                DeniedByPolicy,
+            ),
             ("Bash", "something else", error("Error: s"), Ended(Outcome::Failed, Applied::Unknown)),
             ("Read", "File does not exist.", error("Error: F"), Ended(Outcome::Failed, Applied::No)),
-            ("Nope", "<tool_use_error>Error: No such tool available: Nope</tool_use_error>", error("Error: No such tool available: Nope"), Ended(Outcome::Failed, Applied::No)),
+            (
+                "Nope",
+                "<tool_use_error>Error: No such tool available: Nope</tool_use_error>",
+                error("Error: No such tool available: Nope"),
+                Ended(Outcome::Failed, Applied::No),
+            ),
             // A server can write anything.
             ("mcp__a__b", &declined[7..], error(declined), Ended(Outcome::Failed, Applied::Yes)),
             ("mcp__a__b", "Permission to use X has been denied.", error(""), Ended(Outcome::Failed, Applied::Yes)),
@@ -167,7 +185,8 @@ mod tests {
         for (name, told, facts, want) in cases {
             assert_eq!(verdict(Some(name), told, facts), want, "{name}: {told}");
         }
-        let kind = |denial| verdict(Some("Bash"), "x", Facts { is_error: true, denial: Some(denial), ..Facts::default() });
+        let kind =
+            |denial| verdict(Some("Bash"), "x", Facts { is_error: true, denial: Some(denial), ..Facts::default() });
         assert_eq!([kind("interrupted"), kind("user-rejected"), kind("hook")], [Open, DeniedByUser, DeniedByPolicy]);
     }
 }

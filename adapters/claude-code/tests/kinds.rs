@@ -126,7 +126,8 @@ fn applies_to_every_kind(name: &str, data: &Data<'_>) -> bool {
     match data {
         Data::NoteAdded(note) => note.kind.as_str() == "sidechain",
         Data::ConfigSet(set) => {
-            let own = set.mode.is_some() || set.permission_mode.is_some() || set.title.is_some() || set.skills.is_some();
+            let own =
+                set.mode.is_some() || set.permission_mode.is_some() || set.title.is_some() || set.skills.is_some();
             !own && (set.client_version.is_some() || set.directory.is_some() || set.branch.is_some())
         }
         _ => name == format!("{VENDOR}unexpected"),
@@ -193,9 +194,7 @@ fn minimal(number: usize, kind: &str) -> Value {
 
 /// A made-up session with one minimal record of each of these kinds, and what they need around them.
 fn made_up<'k>(outcome: &mut Outcome, kinds: impl Iterator<Item = &'k str>) {
-    let user = |uuid: &str, parent: Option<&str>, content: Value| {
-        json!({"type": "user", "uuid": uuid, "parentUuid": parent, "sessionId": SESSION, "message": {"role": "user", "content": content}})
-    };
+    let user = |uuid: &str, parent: Option<&str>, content: Value| json!({"type": "user", "uuid": uuid, "parentUuid": parent, "sessionId": SESSION, "message": {"role": "user", "content": content}});
     let model = |uuid: &str, parent: &str, id: &str, block: Value| {
         json!({"type": "assistant", "uuid": uuid, "parentUuid": parent, "sessionId": SESSION,
             "message": {"id": id, "role": "assistant", "model": "m", "content": [block]}})
@@ -206,7 +205,8 @@ fn made_up<'k>(outcome: &mut Outcome, kinds: impl Iterator<Item = &'k str>) {
         record["content"] = json!(text);
         record
     };
-    let mut running = user("r1", Some("a1"), json!([{"type": "tool_result", "tool_use_id": "c1", "content": "It runs."}]));
+    let mut running =
+        user("r1", Some("a1"), json!([{"type": "tool_result", "tool_use_id": "c1", "content": "It runs."}]));
     running["toolUseResult"] = json!({"backgroundTaskId": "b1"});
     let mut lines = vec![
         user("u1", None, json!("Go.")),
@@ -224,7 +224,8 @@ fn made_up<'k>(outcome: &mut Outcome, kinds: impl Iterator<Item = &'k str>) {
     lines.push(model("a9", "u2", "m9", json!({"type": "text", "text": "Done."})));
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(format!("{SESSION}.jsonl"));
-    fs::write(&path, lines.iter().fold(String::new(), |text, line| text + &line.to_string() + "\n")).expect("it is written");
+    fs::write(&path, lines.iter().fold(String::new(), |text, line| text + &line.to_string() + "\n"))
+        .expect("it is written");
     outcome.learn(&path);
 }
 
@@ -234,7 +235,10 @@ fn records_become_what_the_table_says() {
     let mut outcome = Outcome::default();
     fixtures(&mut outcome);
     let genuine: BTreeSet<String> = outcome.types.keys().cloned().collect();
-    made_up(&mut outcome, kinds.iter().map(|k| k.name.as_str()).filter(|k| !matches!(*k, "user" | "assistant" | "queue-operation")));
+    made_up(
+        &mut outcome,
+        kinds.iter().map(|k| k.name.as_str()).filter(|k| !matches!(*k, "user" | "assistant" | "queue-operation")),
+    );
     let mut wrong = Vec::new();
     for kind in &kinds {
         let Some(types) = outcome.types.get(&kind.name) else {
@@ -250,7 +254,10 @@ fn records_become_what_the_table_says() {
         }
         let may_be_kept = kind.status == Status::Kept || kind.also.is_some();
         if kept.iter().any(|t| *t != kept_as) || kept.is_empty() == may_be_kept {
-            wrong.push(format!("{}: {kept:?} came out, the table says {:?}, also {:?}", kind.name, kind.status, kind.also));
+            wrong.push(format!(
+                "{}: {kept:?} came out, the table says {:?}, also {:?}",
+                kind.name, kind.status, kind.also
+            ));
         }
     }
     for kind in genuine.iter().filter(|genuine| kinds.iter().all(|k| k.name != **genuine)) {
@@ -278,7 +285,9 @@ fn the_table_is_in_order() {
 
 /// The table as the specification shows it.
 fn rendered(kinds: &[Kind]) -> String {
-    let mut text = String::from("| kind | is | events | seen | not carried; of kept kinds, what it holds |\n|---|---|---|---|---|\n");
+    let mut text = String::from(
+        "| kind | is | events | seen | not carried; of kept kinds, what it holds |\n|---|---|---|---|---|\n",
+    );
     for kind in kinds {
         let is = match (kind.status, &kind.also) {
             (Status::Kept, _) => "kept".into(),
@@ -291,7 +300,8 @@ fn rendered(kinds: &[Kind]) -> String {
             ours if ours.contains("2.1.197") => ours.to_owned(),
             others => format!("† {others}"),
         };
-        writeln!(text, "| `{}` | {is} | {} | {seen} | {} |", kind.name, events.join(", "), kind.note).expect("a string takes all");
+        writeln!(text, "| `{}` | {is} | {} | {seen} | {} |", kind.name, events.join(", "), kind.note)
+            .expect("a string takes all");
     }
     text
 }
@@ -310,6 +320,10 @@ fn the_specification_shows_the_table() {
     }
     assert!(shown == wanted, "the table is out of date: PALOG_UPDATE=1 cargo test -p palog-claude-code --test kinds");
     for kind in kinds.iter().filter(|k| k.named) {
-        assert!(shown.contains(&format!("| `{}` |", kind.name)), "{} is written by the client and not shown", kind.name);
+        assert!(
+            shown.contains(&format!("| `{}` |", kind.name)),
+            "{} is written by the client and not shown",
+            kind.name
+        );
     }
 }

@@ -100,5 +100,6 @@ impl First {
 
 /// The content of a compressed file.
 pub(crate) fn decoded(input: impl Read) -> io::Result<impl Read> {
-    ruzstd::decoding::StreamingDecoder::new(input).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))
+    ruzstd::decoding::StreamingDecoder::new(input)
+        .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))
 }

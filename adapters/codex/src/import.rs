@@ -9,7 +9,9 @@ use palog::envelope::CopyHow;
 use palog::events::{ChildKind, ChildLink, ChildSpawned, NoteAdded, Parent, ParentMode, Recorded, SourceOrder};
 use palog_adapter::ids;
 use palog_adapter::source::{keep, note, spooled};
-use palog_adapter::{ImportError, Log, LogName, LogReport, Options, Report, SourceEnd, Target, Transcript, output, transcript};
+use palog_adapter::{
+    ImportError, Log, LogName, LogReport, Options, Report, SourceEnd, Target, Transcript, output, transcript,
+};
 
 use crate::first::{First, ZSTD, decoded};
 use crate::lineage::{self, Prefix};
@@ -104,15 +106,15 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     let mut prefix = None;
     if let Some(base) = first.base.as_ref() {
         if base.thread_id != id {
-            prefix = lineage::prefix(&base.thread_id, &session.parent, base.end_ordinal_exclusive).map_err(unreadable)?;
+            prefix =
+                lineage::prefix(&base.thread_id, &session.parent, base.end_ordinal_exclusive).map_err(unreadable)?;
         }
         known.totals = Totals::going_on(prefix.as_ref().and_then(|p| p.total));
-        known.base = Some(Base {
-            session: base.thread_id.clone(),
-            end: base.end_ordinal_exclusive,
-            at_hand: prefix.is_some(),
-        });
-    } else if let (Some(from), Some(until)) = (first.forked_from.as_ref().or(first.parent.as_ref()), first.inherited_below) {
+        known.base =
+            Some(Base { session: base.thread_id.clone(), end: base.end_ordinal_exclusive, at_hand: prefix.is_some() });
+    } else if let (Some(from), Some(until)) =
+        (first.forked_from.as_ref().or(first.parent.as_ref()), first.inherited_below)
+    {
         known.copies = Some(Copies { session: from.clone(), how: CopyHow::Inherit, until: Until::Ordinal(until) });
     } else if let Some(from) = first.forked_from.as_ref() {
         let until = lineage::copied(&mut opened.bytes, &session.parent).map_err(unreadable)?;
@@ -124,7 +126,13 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     let mut output = target.open(&name)?;
     let place = output.sources.take().filter(|_| options.sources);
     let mut log = Log::open(&FORMAT, &id, parent, output)?;
-    let records = if first.paginated { PAGINATED } else if first.bare { &[] } else { LEGACY };
+    let records = if first.paginated {
+        PAGINATED
+    } else if first.bare {
+        &[]
+    } else {
+        LEGACY
+    };
     let stdin = RolloutFile { path: "-".into(), locator: "-".into(), source: "transcript".into() };
     let file = file.unwrap_or(&stdin);
     keep_copy(&mut opened, file, place.as_deref())?;

@@ -118,7 +118,8 @@ pub(crate) fn copied(child: &mut File, parent: &[RolloutFile]) -> io::Result<u64
     let (mut end, mut number, mut before) = (0, 0_u64, None);
     child.seek(SeekFrom::Start(0))?;
     each_line(&mut *child, |text, at| {
-        let time = serde_json::from_str::<Line<'_>>(text).ok().and_then(|l| l.timestamp?.text()?.parse::<Timestamp>().ok());
+        let time =
+            serde_json::from_str::<Line<'_>>(text).ok().and_then(|l| l.timestamp?.text()?.parse::<Timestamp>().ok());
         let is_copy = match number {
             0 => true,
             _ if parent.is_empty() => match (before, time) {

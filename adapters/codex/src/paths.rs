@@ -130,7 +130,9 @@ pub fn recognises(head: &[u8]) -> bool {
 /// Whether a line that is not there to its end begins like a header in an envelope.
 fn begins_like_a_header(line: &str) -> bool {
     let start: String = line.chars().filter(|c| !c.is_whitespace()).take(200).collect();
-    start.starts_with("{\"timestamp\":") && start.contains("\"type\":\"session_meta\"") && start.contains("\"payload\":{")
+    start.starts_with("{\"timestamp\":")
+        && start.contains("\"type\":\"session_meta\"")
+        && start.contains("\"payload\":{")
 }
 
 /// Finds the sessions at `path`: a `CODEX_HOME`, its `sessions`, a directory below it, or one rollout.
@@ -197,7 +199,8 @@ fn sessions(rollouts: Vec<(RolloutFile, First)>) -> Vec<Session> {
         .partition(|(_, first)| first.id.is_some() && first.base.as_ref().map(|b| &b.thread_id) == first.id.as_ref());
     for (file, first) in firsts {
         let id = first.id.clone();
-        let session = Session { id, files: vec![file], parent: Vec::new(), offspring: Vec::new(), sidecars: Vec::new() };
+        let session =
+            Session { id, files: vec![file], parent: Vec::new(), offspring: Vec::new(), sidecars: Vec::new() };
         sessions.push((session, first));
     }
     for (mut file, first) in reverts {
@@ -208,8 +211,13 @@ fn sessions(rollouts: Vec<(RolloutFile, First)>) -> Vec<Session> {
         match sessions.iter_mut().filter(of_thread).min_by_key(|(s, _)| folder(s) != here) {
             Some((session, _)) => session.files.push(file),
             None => {
-                let session =
-                    Session { id: first.id.clone(), files: vec![file], parent: Vec::new(), offspring: Vec::new(), sidecars: Vec::new() };
+                let session = Session {
+                    id: first.id.clone(),
+                    files: vec![file],
+                    parent: Vec::new(),
+                    offspring: Vec::new(),
+                    sidecars: Vec::new(),
+                };
                 sessions.push((session, first));
             }
         }

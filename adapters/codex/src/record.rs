@@ -76,7 +76,9 @@ impl Line<'_> {
             (Some(_), Some(payload), _) if payload.get().starts_with('{') => Form::Enveloped,
             (_, _, Some(_)) => Form::BareMark,
             (Some(kind), None, None) if BARE.contains(&&**kind) => Form::BareItem,
-            (None, None, None) if self.id.is_some() && (self.timestamp.is_some() || self.instructions.is_some()) => Form::BareHeader,
+            (None, None, None) if self.id.is_some() && (self.timestamp.is_some() || self.instructions.is_some()) => {
+                Form::BareHeader
+            }
             _ => Form::None,
         }
     }
@@ -211,7 +213,10 @@ pub(crate) struct Item<'a> {
 impl Item<'_> {
     /// What the client says each part of the content is.
     pub(crate) fn kinds(&self) -> &[String] {
-        self.internal_chat_message_metadata_passthrough.as_ref().map(|p| p.content_item_kinds.as_slice()).unwrap_or_default()
+        self.internal_chat_message_metadata_passthrough
+            .as_ref()
+            .map(|p| p.content_item_kinds.as_slice())
+            .unwrap_or_default()
     }
 }
 

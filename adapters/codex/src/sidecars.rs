@@ -26,7 +26,12 @@ struct Entry {
 }
 
 /// Keeps the session's lines of each file and tells of them.
-pub(crate) fn write(log: &mut Log, sidecars: &[Sidecar], place: Option<&Path>, report: &mut Report) -> Result<(), ImportError> {
+pub(crate) fn write(
+    log: &mut Log,
+    sidecars: &[Sidecar],
+    place: Option<&Path>,
+    report: &mut Report,
+) -> Result<(), ImportError> {
     for sidecar in sidecars {
         report.inputs.extend(shared(log, sidecar, place)?);
     }
@@ -50,7 +55,8 @@ fn shared(log: &mut Log, sidecar: &Sidecar, place: Option<&Path>) -> Result<Opti
     };
     let mut input = InputReport { path, format: format.into(), ..InputReport::default() };
     let is_own = |line: &[u8]| {
-        serde_json::from_slice::<Entry>(line).is_ok_and(|e| [e.id, e.session_id].iter().flatten().any(|id| id == log.session()))
+        serde_json::from_slice::<Entry>(line)
+            .is_ok_and(|e| [e.id, e.session_id].iter().flatten().any(|id| id == log.session()))
     };
     let own: Vec<u8> = bytes.split_inclusive(|b| *b == b'\n').filter(|line| is_own(line)).flatten().copied().collect();
     if own.is_empty() {

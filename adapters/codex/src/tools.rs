@@ -158,14 +158,21 @@ mod tests {
         use Verdict::*;
         let user = r#"exec_command failed: CreateProcess { message: "Rejected(\"rejected by user\")" }"#;
         let rule = r#"exec_command failed: CreateProcess { message: "Rejected(\"`curl x` rejected: policy forbids commands starting with `curl`\")" }"#;
-        let printed = format!("Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 0\nOriginal token count: 9\nOutput:\n{user}");
+        let printed = format!(
+            "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 0\nOriginal token count: 9\nOutput:\n{user}"
+        );
         let (good, bad) = (Ended(Outcome::Succeeded, Applied::Yes), Ended(Outcome::Failed, Applied::Yes));
         let refused = Ended(Outcome::Failed, Applied::No);
         let cases = [
             ("exec_command", None, user, DeniedByUser),
             ("exec_command", None, rule, DeniedByPolicy),
             ("exec_command", None, printed.as_str(), good),
-            ("exec_command", None, "Chunk ID: 1\nProcess running with session ID 7\nOutput:\nProcess exited with code 0", Background),
+            (
+                "exec_command",
+                None,
+                "Chunk ID: 1\nProcess running with session ID 7\nOutput:\nProcess exited with code 0",
+                Background,
+            ),
             ("exec_command", None, "Wall time: 0.7 seconds\naborted by user", Open),
             ("exec_command", None, "injected output", Open),
             ("exec_command", None, "failed to parse function arguments: missing field `cmd`", refused),

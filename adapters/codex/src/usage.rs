@@ -95,7 +95,11 @@ impl Totals {
             (None, _) => Counted::New(total),
             // The client began to count anew.
             (Some(before), Some(last)) if total.total() < before.total() => {
-                if last == total { Counted::New(total) } else { Counted::Nothing }
+                if last == total {
+                    Counted::New(total)
+                } else {
+                    Counted::Nothing
+                }
             }
             (Some(before), None) if total.total() < before.total() => Counted::Nothing,
             (Some(before), _) => Counted::New(total.zip(&before, u64::saturating_sub)),

@@ -77,7 +77,9 @@ impl Outcome {
     /// Imports what lies at `path`.
     fn learn(&mut self, path: &Path) {
         let found = discover(path).expect("the input can be read");
-        for session in found.sessions.iter().filter(|s| s.path().is_none_or(|p| !found.unrecognised.contains(&p.to_path_buf()))) {
+        for session in
+            found.sessions.iter().filter(|s| s.path().is_none_or(|p| !found.unrecognised.contains(&p.to_path_buf())))
+        {
             let folder = tempfile::tempdir().expect("a folder");
             let mut target = Directory::new(folder.path());
             let report = import(session, &mut target, &Options::default()).expect("an import");
@@ -185,7 +187,13 @@ fn made_up() -> Vec<Vec<Value>> {
     .enumerate()
     {
         let n = n as u32;
-        all.push(vec![header("legacy"), start(n), first, event("turn_aborted", json!({"turn_id": format!("t{n}")})), event("turn_aborted", json!({"turn_id": "none"}))]);
+        all.push(vec![
+            header("legacy"),
+            start(n),
+            first,
+            event("turn_aborted", json!({"turn_id": format!("t{n}")})),
+            event("turn_aborted", json!({"turn_id": "none"})),
+        ]);
     }
     all.push(vec![
         header("legacy"),
@@ -241,8 +249,17 @@ fn made_up() -> Vec<Vec<Value>> {
         }
     }
     for kind in [
-        "context_compacted", "web_search_end", "sub_agent_activity", "entered_review_mode", "exited_review_mode", "guardian_assessment",
-        "image_generation_end", "thread_goal_updated", "undo_completed", "collab_waiting_end", "collab_close_end",
+        "context_compacted",
+        "web_search_end",
+        "sub_agent_activity",
+        "entered_review_mode",
+        "exited_review_mode",
+        "guardian_assessment",
+        "image_generation_end",
+        "thread_goal_updated",
+        "undo_completed",
+        "collab_waiting_end",
+        "collab_close_end",
     ] {
         ends.push(event(kind, json!({})));
     }
@@ -262,13 +279,17 @@ fn reverted(outcome: &mut Outcome) {
     let folder = tempfile::tempdir().expect("a folder");
     let first = numbered(0, vec![header("paginated"), say("user", "One."), say("assistant", "Done.")]);
     let base = json!({"thread_id": SESSION, "end_ordinal_exclusive": 2, "end_byte_offset": 1});
-    let second = numbered(2, vec![
-        line("session_meta", json!({"id": SESSION, "history_mode": "paginated", "history_base": base})),
-        say("assistant", "In another way."),
-    ]);
+    let second = numbered(
+        2,
+        vec![
+            line("session_meta", json!({"id": SESSION, "history_mode": "paginated", "history_base": base})),
+            say("assistant", "In another way."),
+        ],
+    );
     let name = format!("rollout-2026-03-03T10-00-00-{SESSION}");
     fs::write(folder.path().join(format!("{name}.jsonl")), first).expect("it is written");
-    fs::write(folder.path().join(format!("{name}_019c0000-0000-7000-8000-000000000002.jsonl")), second).expect("it is written");
+    fs::write(folder.path().join(format!("{name}_019c0000-0000-7000-8000-000000000002.jsonl")), second)
+        .expect("it is written");
     outcome.learn(folder.path());
 }
 
@@ -281,7 +302,8 @@ fn records_become_what_the_table_says() {
     for lines in made_up() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(format!("rollout-{SESSION}.jsonl"));
-        fs::write(&path, lines.iter().fold(String::new(), |text, line| text + &line.to_string() + "\n")).expect("it is written");
+        fs::write(&path, lines.iter().fold(String::new(), |text, line| text + &line.to_string() + "\n"))
+            .expect("it is written");
         outcome.learn(&path);
     }
     reverted(&mut outcome);
@@ -301,7 +323,10 @@ fn records_become_what_the_table_says() {
         }
         let may_be_kept = kind.status == Status::Kept || kind.also.is_some();
         if kept.iter().any(|t| *t != kept_as) || kept.is_empty() == may_be_kept {
-            wrong.push(format!("{}: {kept:?} came out, the table says {:?}, also {:?}", kind.name, kind.status, kind.also));
+            wrong.push(format!(
+                "{}: {kept:?} came out, the table says {:?}, also {:?}",
+                kind.name, kind.status, kind.also
+            ));
         }
     }
     for kind in genuine.iter().filter(|genuine| kinds.iter().all(|k| k.name != **genuine)) {
@@ -326,7 +351,9 @@ fn the_table_is_in_order() {
 
 /// The table as the specification shows it.
 fn rendered(kinds: &[Kind]) -> String {
-    let mut text = String::from("| kind | is | events | seen | not carried; of kept kinds, what it holds |\n|---|---|---|---|---|\n");
+    let mut text = String::from(
+        "| kind | is | events | seen | not carried; of kept kinds, what it holds |\n|---|---|---|---|---|\n",
+    );
     for kind in kinds {
         let is = match (kind.status, &kind.also) {
             (Status::Kept, _) => "kept".into(),
@@ -340,7 +367,8 @@ fn rendered(kinds: &[Kind]) -> String {
             seen if ours.iter().any(|own| seen.contains(own)) => seen.to_owned(),
             others => format!("† {others}"),
         };
-        writeln!(text, "| `{}` | {is} | {} | {seen} | {} |", kind.name, events.join(", "), kind.note).expect("a string takes all");
+        writeln!(text, "| `{}` | {is} | {} | {seen} | {} |", kind.name, events.join(", "), kind.note)
+            .expect("a string takes all");
     }
     text
 }

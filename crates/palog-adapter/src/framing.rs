@@ -155,7 +155,10 @@ mod tests {
 
     #[test]
     fn records_back_to_back() {
-        assert_eq!(pieces(format!("{A}{A}").as_bytes()), [Piece::Record { at: 0, len: N }, Piece::Record { at: N, len: N }]);
+        assert_eq!(
+            pieces(format!("{A}{A}").as_bytes()),
+            [Piece::Record { at: 0, len: N }, Piece::Record { at: N, len: N }]
+        );
     }
 
     #[test]
@@ -179,7 +182,11 @@ mod tests {
         let line = [br#"{"uuid":"a","t":"x"#.as_slice(), b"\0\0", br#"y"}"#].concat();
         assert_eq!(
             pieces(&line),
-            [Piece::Fragment { at: 0, len: split }, Piece::Hole { at: split, len: 2 }, Piece::Fragment { at: split + 2, len: 3 }]
+            [
+                Piece::Fragment { at: 0, len: split },
+                Piece::Hole { at: split, len: 2 },
+                Piece::Fragment { at: split + 2, len: 3 }
+            ]
         );
     }
 

@@ -65,7 +65,9 @@ impl Ids {
         let ordinal = ordinal.to_string();
         EventId(match native {
             Native::Uuid(uuid) => id(self.format, "event", &[&self.session, &self.role, "id", uuid, &ordinal]),
-            Native::Offset(at) => id(self.format, "event", &[&self.session, &self.role, "at", &at.to_string(), &ordinal]),
+            Native::Offset(at) => {
+                id(self.format, "event", &[&self.session, &self.role, "at", &at.to_string(), &ordinal])
+            }
         })
     }
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use palog::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use palog::envelope::{ActorKind, Draft, SPEC, SrcHow};
-use palog::events::{Agent, Data, Derived, KeptRecord, LogOpened, NoteAdded, Parent, Recorded, SourceOpened, SourceOrder};
+use palog::events::{
+    Agent, Data, Derived, KeptRecord, LogOpened, NoteAdded, Parent, Recorded, SourceOpened, SourceOrder,
+};
 use palog::json::{Raw, Value};
 use palog::writer::{WriteError, Writer};
 
@@ -82,7 +84,12 @@ impl Log {
     ///
     /// # Errors
     /// When the blob store refuses.
-    pub fn blob(&mut self, bytes: &[u8], media: &str, name: Option<&str>) -> Result<Option<Value<'static>>, WriteError> {
+    pub fn blob(
+        &mut self,
+        bytes: &[u8],
+        media: &str,
+        name: Option<&str>,
+    ) -> Result<Option<Value<'static>>, WriteError> {
         Ok(self.writer.blob(bytes, media, name)?.map(Value::Blob))
     }
 

@@ -25,7 +25,11 @@ impl LogName {
     pub fn file_name(&self) -> String {
         let safe = |id: &str| -> String {
             let id = id.trim_start_matches('.');
-            let id: String = id.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).take(100).collect();
+            let id: String = id
+                .chars()
+                .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' })
+                .take(100)
+                .collect();
             if id.is_empty() { "session".into() } else { id }
         };
         match &self.parent {
@@ -117,7 +121,9 @@ impl Directory {
 
 impl Target for Directory {
     fn open(&mut self, name: &LogName) -> Result<Output, ImportError> {
-        let fail = |path: &Path, error| ImportError::Write(io::Error::new(io::Error::kind(&error), format!("{}: {error}", path.display())).into());
+        let fail = |path: &Path, error| {
+            ImportError::Write(io::Error::new(io::Error::kind(&error), format!("{}: {error}", path.display())).into())
+        };
         fs::create_dir_all(&self.root).map_err(|e| fail(&self.root, e))?;
         let log = self.file.take().unwrap_or_else(|| self.root.join(name.file_name()));
         let (sources, blobs) = (sibling(&log, "sources"), sibling(&log, "blobs"));
@@ -158,7 +164,9 @@ impl Target for Directory {
             } else {
                 fs::rename(&pending.temporary_sources, &pending.sources)
             };
-            moved.and_then(|()| fs::rename(&pending.temporary, &pending.log)).map_err(|e| ImportError::Write(e.into()))?;
+            moved
+                .and_then(|()| fs::rename(&pending.temporary, &pending.log))
+                .map_err(|e| ImportError::Write(e.into()))?;
             paths.push(Some(pending.log));
         }
         Ok(paths)

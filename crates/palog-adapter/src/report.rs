@@ -112,7 +112,9 @@ impl std::fmt::Display for ImportError {
         match self {
             ImportError::Read { path, error } => write!(f, "cannot read {}: {error}", path.display()),
             ImportError::Write(error) => write!(f, "{error}"),
-            ImportError::Exists { path } => write!(f, "{} exists already, and logs are never overwritten", path.display()),
+            ImportError::Exists { path } => {
+                write!(f, "{} exists already, and logs are never overwritten", path.display())
+            }
             ImportError::NothingRecognised { input, product, lines } => match lines {
                 0 => write!(f, "{input}: it is empty, and no session of {product}"),
                 1 => write!(f, "{input}: its only line is no record of a {product} session"),

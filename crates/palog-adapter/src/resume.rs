@@ -36,5 +36,7 @@ pub struct Choice {
 /// Whether a word can be copied into a command line as it stands.
 #[must_use]
 pub fn is_safe_word(text: &str) -> bool {
-    !text.is_empty() && !text.starts_with('-') && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b))
+    !text.is_empty()
+        && !text.starts_with('-')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b))
 }

@@ -245,7 +245,11 @@ fn read_line<R: Records>(records: &mut R, bytes: &[u8], span: Span, torn: bool) 
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn peek(bytes: &mut File, looks_like_record: impl Fn(&str) -> bool, mut take: impl FnMut(&str) -> bool) -> io::Result<u64> {
+pub fn peek(
+    bytes: &mut File,
+    looks_like_record: impl Fn(&str) -> bool,
+    mut take: impl FnMut(&str) -> bool,
+) -> io::Result<u64> {
     bytes.seek(SeekFrom::Start(0))?;
     let mut count = 0;
     {

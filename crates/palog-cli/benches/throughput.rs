@@ -51,7 +51,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     report("validate (log)", log_bytes, runs, || palog(&["validate".as_ref(), log.as_ref()]))?;
     report("recover (log)", log_bytes, runs, || palog(&["recover".as_ref(), log.as_ref()]))?;
     report("recover (session)", bytes, runs, || palog(&["recover".as_ref(), input.as_ref()]))?;
-    println!("the log has {} MB; import is counted by its input, validate and recover by what they read", (log_bytes / 1e6).round());
+    println!(
+        "the log has {} MB; import is counted by its input, validate and recover by what they read",
+        (log_bytes / 1e6).round()
+    );
     Ok(())
 }
 
@@ -69,11 +72,18 @@ fn generated(work: &Path, size: &str) -> Result<PathBuf, Box<dyn Error>> {
 
 /// The largest log in a directory: the session's own, its subagents being smaller.
 fn largest(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let logs = fs::read_dir(folder)?.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.extension().is_some_and(|e| e == "jsonl"));
+    let logs = fs::read_dir(folder)?
+        .filter_map(|e| Some(e.ok()?.path()))
+        .filter(|p| p.extension().is_some_and(|e| e == "jsonl"));
     logs.max_by_key(|p| p.metadata().map_or(0, |m| m.len())).ok_or_else(|| "no log was written".into())
 }
 
-fn report(name: &str, bytes: f64, runs: usize, mut run: impl FnMut() -> Result<Run, Box<dyn Error>>) -> Result<(), Box<dyn Error>> {
+fn report(
+    name: &str,
+    bytes: f64,
+    runs: usize,
+    mut run: impl FnMut() -> Result<Run, Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
     run()?;
     let mut measured = (0..runs).map(|_| run()).collect::<Result<Vec<_>, _>>()?;
     measured.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
@@ -91,8 +101,11 @@ fn report(name: &str, bytes: f64, runs: usize, mut run: impl FnMut() -> Result<R
 /// Runs the program to its end and measures it.
 fn palog(arguments: &[&std::ffi::OsStr]) -> Result<Run, Box<dyn Error>> {
     let start = Instant::now();
-    let mut child =
-        Command::new(env!("CARGO_BIN_EXE_palog")).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_palog"))
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
     let (status, stat) = (format!("/proc/{}/status", child.id()), format!("/proc/{}/stat", child.id()));
     let mut anonymous = 0;
     loop {
@@ -100,10 +113,16 @@ fn palog(arguments: &[&std::ffi::OsStr]) -> Result<Run, Box<dyn Error>> {
         let text = fs::read_to_string(&stat)?;
         let fields: Vec<&str> = text.rsplit_once(") ").map_or(Vec::new(), |(_, rest)| rest.split(' ').collect());
         if fields.first() == Some(&"Z") {
-            let ticks = |at: usize| -> Result<f64, Box<dyn Error>> { Ok(fields.get(at).ok_or("a short stat line")?.parse::<f64>()?) };
+            let ticks = |at: usize| -> Result<f64, Box<dyn Error>> {
+                Ok(fields.get(at).ok_or("a short stat line")?.parse::<f64>()?)
+            };
             let (cpu, wall) = ((ticks(11)? + ticks(12)?) / TICKS, start.elapsed().as_secs_f64());
             let code = child.wait()?;
-            return if code.success() { Ok(Run { cpu, wall, anonymous }) } else { Err(format!("palog ended with {code}").into()) };
+            return if code.success() {
+                Ok(Run { cpu, wall, anonymous })
+            } else {
+                Err(format!("palog ended with {code}").into())
+            };
         }
         if let Some(line) = fs::read_to_string(&status)?.lines().find_map(|l| l.strip_prefix("RssAnon:")) {
             anonymous = anonymous.max(line.trim().trim_end_matches(" kB").trim().parse()?);

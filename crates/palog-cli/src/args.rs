@@ -34,7 +34,10 @@ pub(crate) enum Command {
     /// The format is told by the content of the files. Nothing of the input is left out:
     /// a record that has no place in the format is kept as it stands, and bytes that are
     /// no record are kept and reported. Logs are never overwritten.
-    #[command(verbatim_doc_comment, after_help = "Example: all sessions of Claude Code, one log each\n  palog import ~/.claude -o logs/")]
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Example: all sessions of Claude Code, one log each\n  palog import ~/.claude -o logs/"
+    )]
     Import(Import),
     /// Checks logs against the format
     ///
@@ -46,15 +49,22 @@ pub(crate) enum Command {
     ///
     /// Who said what, in order; each call with what became of it.
     /// Long texts are cut, and say by how much.
-    #[command(verbatim_doc_comment, after_help = "Example: a session straight from the files of its client\n  palog show ~/.claude --session 3f2a")]
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Example: a session straight from the files of its client\n  palog show ~/.claude --session 3f2a"
+    )]
     Show(Show),
     /// Prints the state that the log adds up to
-    #[command(after_help = "Example: the state after event 12\n  palog state session.palog.jsonl --at 12 --format json")]
+    #[command(
+        after_help = "Example: the state after event 12\n  palog state session.palog.jsonl --at 12 --format json"
+    )]
     State(State),
     /// Tells what is known, unknown and waiting after a crash, and what to do
     ///
     /// Exits with 0 whatever the verdict is.
-    #[command(after_help = "Example: a session of Claude Code that was killed\n  palog recover ~/.claude --session 3f2a")]
+    #[command(
+        after_help = "Example: a session of Claude Code that was killed\n  palog recover ~/.claude --session 3f2a"
+    )]
     Recover(Recover),
     /// Prints what the model sees, as the messages of a request
     #[command(after_help = "Example:\n  palog context session.palog.jsonl --for anthropic --format json")]
@@ -72,7 +82,10 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  palog schema event > event.schema.json")]
     Schema(Schema),
     /// Runs conformance cases
-    #[command(subcommand, after_help = "Example: the reference implementation against the cases of its repository\n  palog conform run")]
+    #[command(
+        subcommand,
+        after_help = "Example: the reference implementation against the cases of its repository\n  palog conform run"
+    )]
     Conform(Conform),
     /// Prints the completions of a shell
     #[command(after_help = "Example:\n  palog completions bash > /etc/bash_completion.d/palog")]
@@ -131,7 +144,9 @@ pub(crate) enum Conform {
     /// Runs cases, and reports by role, level and rule
     ///
     /// Exits with 1 if a case fails.
-    #[command(after_help = "Example: what concerns the importer, up to the level L2\n  palog conform run --role Importer --level L2")]
+    #[command(
+        after_help = "Example: what concerns the importer, up to the level L2\n  palog conform run --role Importer --level L2"
+    )]
     Run(Cases),
     /// Lists cases
     #[command(after_help = "Example:\n  palog conform list --filter '*/faults/*'")]

@@ -30,7 +30,12 @@ pub(crate) fn candidates(sessions: &[Session]) -> Vec<Candidate> {
     let of = |(index, session): (usize, &Session)| {
         let path = session.path().map(Path::to_path_buf).unwrap_or_default();
         let main = Candidate { id: session.id().map(str::to_owned), index, agent: None, path: path.clone() };
-        let agents = session.agents().into_iter().map(|a| Candidate { id: Some(a.into()), index, agent: Some(a.into()), path: path.clone() });
+        let agents = session.agents().into_iter().map(|a| Candidate {
+            id: Some(a.into()),
+            index,
+            agent: Some(a.into()),
+            path: path.clone(),
+        });
         std::iter::once(main).chain(agents).collect::<Vec<_>>()
     };
     sessions.iter().enumerate().flat_map(of).collect()
@@ -70,7 +75,10 @@ pub(crate) fn choose(name: &str, mut all: Vec<Candidate>, wanted: Option<&str>) 
         [one] => Ok(all.swap_remove(*one)),
         [] => {
             let what = wanted.map_or_else(String::new, |w| format!(" whose id begins with {w}"));
-            Err(Failure::new(Exit::NothingMatched, format!("{name} holds no session{what}:\n{}", list(&all.iter().collect::<Vec<_>>()))))
+            Err(Failure::new(
+                Exit::NothingMatched,
+                format!("{name} holds no session{what}:\n{}", list(&all.iter().collect::<Vec<_>>())),
+            ))
         }
         several => {
             let several: Vec<&Candidate> = several.iter().map(|i| &all[*i]).collect();
@@ -79,7 +87,9 @@ pub(crate) fn choose(name: &str, mut all: Vec<Candidate>, wanted: Option<&str>) 
             let hint = match several.iter().find_map(|c| c.id.as_deref()) {
                 Some(id) if wanted != Some(id) => {
                     // As short as it is clear, for people who type it.
-                    let fits = |start: &str| all.iter().filter(|c| c.id.as_deref().is_some_and(|i| i.starts_with(start))).count() == 1;
+                    let fits = |start: &str| {
+                        all.iter().filter(|c| c.id.as_deref().is_some_and(|i| i.starts_with(start))).count() == 1
+                    };
                     let starts = id.char_indices().skip(8).map(|(at, _)| &id[..at]);
                     let start = starts.into_iter().find(|start| fits(start)).unwrap_or(id);
                     format!("say which one with --session, for example --session {start}")

@@ -55,7 +55,9 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         Code::StaleEpoch => file(code, Error, LOG, "the epoch is stale: the newest one is 3"),
         Code::ForeignWrite => file(code, Error, LOG, "the log was replaced by another file while it was opened"),
         // What is known of calls and inputs at the end of a log or of a source.
-        Code::CallWithoutResult | Code::ResultLost | Code::OrphanResult => called(source(code, Warning, 8, None), "toolu_7"),
+        Code::CallWithoutResult | Code::ResultLost | Code::OrphanResult => {
+            called(source(code, Warning, 8, None), "toolu_7")
+        }
         Code::QueuedPrompt => source(code, Info, 8, None),
         // A source.
         Code::ConcatenatedRecords => source(code, Warning, 2, Some("2 records on one line")),
@@ -74,9 +76,11 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         }
         Code::Replay | Code::IdReused | Code::BypassedRecord => recorded(source(code, Warning, 6, None)),
         Code::LoneSurrogate | Code::BadTime => source(code, Warning, 3, None),
-        Code::NumberPrecision | Code::TimeBackwards | Code::UsageSuperseded | Code::ForkedPrefix | Code::DuplicateBlob => {
-            source(code, Info, 4, None)
-        }
+        Code::NumberPrecision
+        | Code::TimeBackwards
+        | Code::UsageSuperseded
+        | Code::ForkedPrefix
+        | Code::DuplicateBlob => source(code, Info, 4, None),
         Code::LinkInferred | Code::AgentOrphan => {
             let mut found = source(code, Warning, 1, None);
             (found.place.input, found.place.detail) = (Some(AGENT.into()), Some("a1b2c3".into()));
@@ -96,13 +100,18 @@ pub(crate) fn example(code: Code) -> Diagnostic {
 /// About a log.
 fn log(code: Code, severity: Severity, line: u64, record: &str, why: &str) -> Diagnostic {
     let record = (!record.is_empty()).then(|| record.to_owned());
-    let found = Diagnostic::new(code, severity, Place { input: Some(LOG.into()), line: Some(line), record, ..Place::default() });
+    let found = Diagnostic::new(
+        code,
+        severity,
+        Place { input: Some(LOG.into()), line: Some(line), record, ..Place::default() },
+    );
     ruled(found.because(why))
 }
 
 /// About a record of a source.
 fn source(code: Code, severity: Severity, line: u64, why: Option<&str>) -> Diagnostic {
-    let found = Diagnostic::new(code, severity, Place { input: Some(SOURCE.into()), line: Some(line), ..Place::default() });
+    let found =
+        Diagnostic::new(code, severity, Place { input: Some(SOURCE.into()), line: Some(line), ..Place::default() });
     Diagnostic { why: why.map(str::to_owned), ..found }
 }
 

@@ -59,14 +59,21 @@ impl Facts {
         let mut facts = Facts::default();
         transcript(log.file(), |item| {
             let event = item.event;
-            let said = |text: String| Said { seq: event.seq, event: event.id.to_string(), time: event.time.as_ref().map(|t| t.as_str().to_owned()), text };
+            let said = |text: String| Said {
+                seq: event.seq,
+                event: event.id.to_string(),
+                time: event.time.as_ref().map(|t| t.as_str().to_owned()),
+                text,
+            };
             match item.data {
                 Data::ActionProposed(action) if calls.contains(&*action.action) => {
                     let call = Call {
                         name: short(&action.name, 60),
                         args: quote(&action.args, log),
                         questions: match (&action.kind, &action.args) {
-                            (Some(ActionKind::Question), Value::Inline(raw)) => palog_claude_code::questions(&action.name, raw.get()),
+                            (Some(ActionKind::Question), Value::Inline(raw)) => {
+                                palog_claude_code::questions(&action.name, raw.get())
+                            }
                             _ => Vec::new(),
                         },
                         time: event.time.as_ref().map(|t| t.as_str().to_owned()),
@@ -96,12 +103,16 @@ impl Facts {
         let purpose = message.purpose.as_deref().unwrap_or("prompt");
         match message.role {
             // A client may give a steer to the model in another role.
-            Role::User | Role::System | Role::Developer if matches!(actor, ActorKind::User | ActorKind::Agent) && matches!(purpose, "prompt" | "steer") => {
+            Role::User | Role::System | Role::Developer
+                if matches!(actor, ActorKind::User | ActorKind::Agent) && matches!(purpose, "prompt" | "steer") =>
+            {
                 self.prompt = Some(said);
             }
             Role::Assistant if purpose == "error" => self.error = Some(said),
             // What a client puts in the model's place is no answer.
-            Role::Assistant if message.in_context != Some(false) && actor == ActorKind::Model => self.answer = Some(said),
+            Role::Assistant if message.in_context != Some(false) && actor == ActorKind::Model => {
+                self.answer = Some(said)
+            }
             _ => {}
         }
     }

@@ -141,7 +141,8 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
     let file = File::open(path).map_err(|e| Failure::unreadable(&name, &e))?;
     let meta = file.metadata().map_err(|e| Failure::unreadable(&name, &e))?;
     if meta.is_dir() {
-        return Err(Failure::new(Exit::Unreadable, format!("{name} is a directory")).help(format!("{name}/*{SUFFIX} names the logs in it")));
+        return Err(Failure::new(Exit::Unreadable, format!("{name} is a directory"))
+            .help(format!("{name}/*{SUFFIX} names the logs in it")));
     }
     if !meta.is_file() {
         return spool(&name, file);
@@ -155,7 +156,10 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
     let wanted = subject.session.as_deref();
     if is_dash(path) {
         if wanted.is_some() {
-            return Err(Failure::new(Exit::Usage, "--session chooses among the sessions of a file or directory, and standard input holds one"));
+            return Err(Failure::new(
+                Exit::Usage,
+                "--session chooses among the sessions of a file or directory, and standard input holds one",
+            ));
         }
         return match content_of_stdin()? {
             Content::Log => spool("standard input", io::stdin().lock()),
@@ -192,7 +196,8 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
     if !found.beside.is_empty() {
         terminal.help(&beside(&found));
     }
-    let session = found.sessions.into_iter().nth(chosen.index).ok_or_else(|| Failure::new(Exit::Bug, "a session is gone"))?;
+    let session =
+        found.sessions.into_iter().nth(chosen.index).ok_or_else(|| Failure::new(Exit::Bug, "a session is gone"))?;
     import(terminal, &name, session, chosen.agent)
 }
 
@@ -203,9 +208,12 @@ pub(crate) fn discover(path: &Path, only: Option<Vendor>) -> Result<Discovery, F
     if found.sessions.is_empty() {
         let mut failure = Failure::new(Exit::NothingMatched, format!("{name} holds no session that is known"));
         if let Some(first) = found.unrecognised.first() {
-            failure = failure.help(format!("{} looks like one by its name, and is none by its content", first.display()));
+            failure =
+                failure.help(format!("{} looks like one by its name, and is none by its content", first.display()));
         }
-        return Err(failure.help("a directory is that of Claude Code (~/.claude) or Codex (~/.codex), one below it, or one with palog logs"));
+        return Err(failure.help(
+            "a directory is that of Claude Code (~/.claude) or Codex (~/.codex), one below it, or one with palog logs",
+        ));
     }
     Ok(found)
 }
@@ -214,7 +222,10 @@ pub(crate) fn discover(path: &Path, only: Option<Vendor>) -> Result<Discovery, F
 pub(crate) fn beside(found: &Discovery) -> String {
     let names: Vec<String> = found.beside.iter().take(5).map(|p| p.display().to_string()).collect();
     let more = if found.beside.len() > 5 { " …" } else { "" };
-    format!("what was named was read alone; more of its sessions lies in {}{more}: give the directory above to read that as well", names.join(", "))
+    format!(
+        "what was named was read alone; more of its sessions lies in {}{more}: give the directory above to read that as well",
+        names.join(", ")
+    )
 }
 
 /// Imports a session into an unnamed temporary file.
@@ -224,14 +235,21 @@ fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<S
     progress.end();
     let (file, report) = imported?;
     if let Some(summary) = summary_of_trouble(&report) {
-        let _ = io::Write::write_fmt(&mut terminal.err, format_args!("{}: {summary} while reading {name}\n", terminal.err_style.yellow("note")));
+        let _ = io::Write::write_fmt(
+            &mut terminal.err,
+            format_args!("{}: {summary} while reading {name}\n", terminal.err_style.yellow("note")),
+        );
         terminal.help(&format!("palog import {name} -o DIR/ tells them one by one"));
     }
     Ok(Opened { name: name.into(), blobs: None, path: None, imported: true, file })
 }
 
 /// The log of a session, or of one of its subagents, in an unnamed temporary file that stands at its beginning.
-pub(crate) fn scratch_log(session: &Session, agent: Option<String>, progress: &Progress) -> Result<(File, vendors::Report), Failure> {
+pub(crate) fn scratch_log(
+    session: &Session,
+    agent: Option<String>,
+    progress: &Progress,
+) -> Result<(File, vendors::Report), Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
     progress.begin(session.size());
@@ -279,7 +297,9 @@ pub(crate) fn import_failure(error: &ImportError) -> Failure {
         ImportError::Write(WriteError::Io(error)) => Failure::output(error),
         ImportError::Write(WriteError::LineTooLong { .. }) => Failure::new(Exit::Negative, error.to_string())
             .help("write the log to a directory (palog import PATH -o DIR/): there, large values lie beside it"),
-        ImportError::Exists { .. } => Failure::new(Exit::Negative, error.to_string()).help("choose another place with -o, or move the log away"),
+        ImportError::Exists { .. } => {
+            Failure::new(Exit::Negative, error.to_string()).help("choose another place with -o, or move the log away")
+        }
         _ => Failure::new(Exit::Negative, error.to_string()),
     }
 }
@@ -288,7 +308,9 @@ pub(crate) fn import_failure(error: &ImportError) -> Failure {
 pub(crate) fn tell_faults(terminal: &mut Terminal, log: &Opened, faults: &Diagnostics) -> Result<(), Failure> {
     if let Some(unsupported) = faults.groups().iter().find(|g| g.code == Code::UnsupportedVersion) {
         let why = unsupported.first.first().and_then(|d| d.why.clone()).unwrap_or_default();
-        return Err(Failure::new(Exit::Unreadable, format!("{}: {why}", log.name)).help(Code::UnsupportedVersion.remedy()));
+        return Err(
+            Failure::new(Exit::Unreadable, format!("{}: {why}", log.name)).help(Code::UnsupportedVersion.remedy())
+        );
     }
     let mut untold = untold(faults);
     if log.imported {

@@ -29,7 +29,8 @@ fn main() -> ExitCode {
     panic::set_hook(Box::new(|panic| {
         // The terminal may be in the middle of a line, and writing may be what failed: nothing more can be done then.
         let _ = writeln!(std::io::stderr(), "\nerror: this is a bug in palog {}: {panic}", env!("CARGO_PKG_VERSION"));
-        let _ = writeln!(std::io::stderr(), "help: report it with the command line; a log is never changed by reading it");
+        let _ =
+            writeln!(std::io::stderr(), "help: report it with the command line; a log is never changed by reading it");
     }));
     guarded(run).into()
 }

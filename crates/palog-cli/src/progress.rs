@@ -32,7 +32,15 @@ impl Progress {
     pub(crate) fn new(total: u64) -> Self {
         let now = Instant::now();
         let watched = io::stderr().is_terminal();
-        Progress(Rc::new(RefCell::new(Inner { watched, started: now, drawn: None, total, done: 0, size: 0, written: 0 })))
+        Progress(Rc::new(RefCell::new(Inner {
+            watched,
+            started: now,
+            drawn: None,
+            total,
+            done: 0,
+            size: 0,
+            written: 0,
+        })))
     }
 
     /// Begins a source of `size` bytes; the one before is done.

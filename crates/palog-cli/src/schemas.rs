@@ -42,7 +42,9 @@ pub(crate) fn made() -> Vec<(String, serde_json::Value)> {
     use crate::output::{conform, explain, ls, recover, show, validate};
     use palog::schema::{written, written_with_events};
 
-    let of_library = palog::schema::all().into_iter().map(|(file, schema)| (file.trim_end_matches(".schema.json").to_owned(), schema));
+    let of_library = palog::schema::all()
+        .into_iter()
+        .map(|(file, schema)| (file.trim_end_matches(".schema.json").to_owned(), schema));
     let own = [
         ("recovery", written::<recover::Answer<'_>>()),
         ("transcript", written_with_events::<show::Transcript<'_>>("Entry")),
@@ -67,7 +69,8 @@ mod tests {
     fn the_committed_schemas_are_those_of_the_types() {
         let made = made();
         for (name, schema) in &made {
-            let committed = ALL.iter().find(|document| document.name == name).unwrap_or_else(|| panic!("{name} is not listed"));
+            let committed =
+                ALL.iter().find(|document| document.name == name).unwrap_or_else(|| panic!("{name} is not listed"));
             assert!(
                 committed.schema == format!("{schema:#}\n"),
                 "schemas/v1/{name}.schema.json is out of date: cargo run -p palog-cli --features schema -- schema --write schemas/v1"
@@ -75,7 +78,9 @@ mod tests {
         }
         let made: BTreeSet<String> = made.into_iter().map(|(name, _)| format!("{name}.schema.json")).collect();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas/v1");
-        let files = std::fs::read_dir(folder).expect("the schemas").map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned());
+        let files = std::fs::read_dir(folder)
+            .expect("the schemas")
+            .map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned());
         assert_eq!(files.collect::<BTreeSet<_>>(), made);
     }
 

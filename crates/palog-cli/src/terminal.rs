@@ -63,7 +63,8 @@ impl Terminal {
 
 /// Writes a value as one JSON document and a line feed.
 pub(crate) fn write_json<T: Serialize>(out: &mut dyn Write, value: &T) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|e| Failure::new(Exit::Bug, format!("a result has no JSON form: {e}")))?;
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|e| Failure::new(Exit::Bug, format!("a result has no JSON form: {e}")))?;
     Ok(writeln!(out, "{}", clean_json(&text))?)
 }
 

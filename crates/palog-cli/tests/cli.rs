@@ -52,7 +52,8 @@ impl Bench {
     /// Runs with `input` on standard input.
     fn pipe(&self, args: &[&str], input: &[u8]) -> Run {
         let mut command = self.command(args);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
         // Who reads no input closes the pipe: that is told by the exit status.
         let _ = child.stdin.take().expect("a pipe").write_all(input);
         Run::of(child.wait_with_output().expect("it ends"))
@@ -84,7 +85,9 @@ fn log(events: &[&str]) -> String {
     for (seq, event) in events.iter().enumerate() {
         let (id, rest) = event.split_once(' ').expect("an id");
         let (parent, rest) = match rest.strip_prefix('^') {
-            Some(rest) => rest.split_once(' ').map(|(p, rest)| (format!(r#""parent":"{p}","#), rest)).expect("a parent"),
+            Some(rest) => {
+                rest.split_once(' ').map(|(p, rest)| (format!(r#""parent":"{p}","#), rest)).expect("a parent")
+            }
             None => (String::new(), rest),
         };
         let (kind, data) = rest.split_once(' ').expect("a type");
@@ -111,7 +114,8 @@ const CONFIG: &str = r#"c config.set {"model":"claude-opus-4-8","directory":"/ho
 const PROMPT: &str = r#"u message.added {"role":"user","purpose":"prompt","parts":[{"type":"text","text":"Deploy the fix to staging, please."}]}"#;
 const TURN: &str = r#"t turn.started {"turn":"t1","message":"u"}"#;
 const SAYS: &str = r#"a message.added {"role":"assistant","response":"r1","parts":[{"type":"text","text":"I will run the deployment."}]}"#;
-const CALLS: &str = r#"b message.added {"role":"assistant","response":"r1","parts":[{"type":"action","action":"toolu_1"}]}"#;
+const CALLS: &str =
+    r#"b message.added {"role":"assistant","response":"r1","parts":[{"type":"action","action":"toolu_1"}]}"#;
 const BASH: &str = r#"p action.proposed {"action":"toolu_1","name":"Bash","args":{"command":"./deploy.sh staging"},"args_digest":"sha256:6e9a61b3b9b5c1f7a1e0d6cbb26c3c1b1f6e5c8d2e3f40516273849506172839"}"#;
 const STOP: &str = r#"r model.response {"response":"r1","model":"claude-opus-4-8","stop":"tool_use","usage":{"input":100,"output":20}}"#;
 
@@ -132,8 +136,20 @@ fn help_shows_an_example_of_every_command() {
     let bench = Bench::new();
     let mut all = bench.run(&["--help"]).out;
     let commands = [
-        "import", "validate", "show", "state", "recover", "context", "ls", "explain", "schema", "conform", "conform run", "conform list",
-        "completions", "man",
+        "import",
+        "validate",
+        "show",
+        "state",
+        "recover",
+        "context",
+        "ls",
+        "explain",
+        "schema",
+        "conform",
+        "conform run",
+        "conform list",
+        "completions",
+        "man",
     ];
     for command in commands {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
@@ -142,7 +158,9 @@ fn help_shows_an_example_of_every_command() {
         assert!(help.out.contains("Example"), "{command}");
         all += &format!("\n$ palog {command} --help\n{}", help.out);
     }
-    for command in all.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("the commands").lines() {
+    for command in
+        all.split("\nCommands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("the commands").lines()
+    {
         let name = command.split_whitespace().next().expect("a name");
         assert!(commands.contains(&name), "{name} is not among the commands whose help is looked at");
     }
@@ -198,10 +216,23 @@ fn show_tells_who_said_what_and_what_became_of_each_call() {
 fn nothing_of_a_log_reaches_the_terminal_as_it_stands() {
     let bench = Bench::new();
     let nasty = "\\u001b]0;owned\\u0007\\u001b[2J\\u009b31m\\u202e";
-    let events = varied().join("\n").replace("Fix the checkout", nasty).replace("no route", nasty).replace("ping staging", nasty).replace("not from here", nasty);
+    let events = varied()
+        .join("\n")
+        .replace("Fix the checkout", nasty)
+        .replace("no route", nasty)
+        .replace("ping staging", nasty)
+        .replace("not from here", nasty);
     let events: Vec<&str> = events.split('\n').collect();
     bench.log("nasty.palog.jsonl", &events);
-    for args in [&["show", "nasty.palog.jsonl"][..], &["show", "nasty.palog.jsonl", "--full"], &["context", "nasty.palog.jsonl", "--for", "anthropic", "--at", "12"], &["recover", "nasty.palog.jsonl"], &["state", "nasty.palog.jsonl"], &["state", "nasty.palog.jsonl", "--format", "json"], &["show", "nasty.palog.jsonl", "--format", "json"]] {
+    for args in [
+        &["show", "nasty.palog.jsonl"][..],
+        &["show", "nasty.palog.jsonl", "--full"],
+        &["context", "nasty.palog.jsonl", "--for", "anthropic", "--at", "12"],
+        &["recover", "nasty.palog.jsonl"],
+        &["state", "nasty.palog.jsonl"],
+        &["state", "nasty.palog.jsonl", "--format", "json"],
+        &["show", "nasty.palog.jsonl", "--format", "json"],
+    ] {
         let run = bench.run(args);
         assert_eq!(run.code, 0, "{}", run.err);
         assert!(run.out.contains("owned"), "{args:?} shows the text");
@@ -243,8 +274,17 @@ fn context_is_what_the_model_sees() {
     let bench = Bench::new();
     bench.log("varied.palog.jsonl", &varied());
     let json = bench.run(&["context", "varied.palog.jsonl", "--for", "anthropic", "--format", "json"]).json();
-    let texts: Vec<&str> = json["messages"].as_array().expect("messages").iter().flat_map(|m| m["content"].as_array().expect("blocks")).filter_map(|b| b["text"].as_str()).collect();
-    assert_eq!(texts, ["Deploy the fix to staging, please.", "Forget the deployment. What is in the log?", "Nothing of note."]);
+    let texts: Vec<&str> = json["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .flat_map(|m| m["content"].as_array().expect("blocks"))
+        .filter_map(|b| b["text"].as_str())
+        .collect();
+    assert_eq!(
+        texts,
+        ["Deploy the fix to staging, please.", "Forget the deployment. What is in the log?", "Nothing of note."]
+    );
     let at = bench.run(&["context", "varied.palog.jsonl", "--for", "anthropic", "--at", "8"]);
     snapshot!("context", at.all());
 }
@@ -255,7 +295,12 @@ fn a_closed_pipe_is_no_error() {
     let long = "word ".repeat(100_000);
     let prompt = PROMPT.replace("Deploy the fix to staging, please.", &long);
     bench.log("long.palog.jsonl", &[OPENED, &prompt]);
-    let mut child = bench.command(&["show", "long.palog.jsonl", "--full"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut child = bench
+        .command(&["show", "long.palog.jsonl", "--full"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
     drop(child.stdout.take());
     let run = Run::of(child.wait_with_output().expect("it ends"));
     assert_eq!((run.code, run.err.as_str()), (0, ""));
@@ -302,13 +347,17 @@ fn import_writes_a_log_with_its_sources_and_reports() {
     let logs = report["logs"].as_array().expect("logs");
     assert_eq!(logs.len(), 1);
     assert_eq!(logs[0]["path"], format!("logs/{PENDING_ID}.palog.jsonl"));
-    assert_eq!((&logs[0]["session"], &logs[0]["format"], &logs[0]["records"]), (&PENDING_ID.into(), &"claude-code".into(), &8.into()));
+    assert_eq!(
+        (&logs[0]["session"], &logs[0]["format"], &logs[0]["records"]),
+        (&PENDING_ID.into(), &"claude-code".into(), &8.into())
+    );
     assert_eq!(logs[0].get("parent"), None, "members that do not apply are absent");
     let severities = logs[0]["severities"].as_object().expect("severities");
     assert_eq!(severities.keys().collect::<Vec<_>>(), ["error", "info", "void", "warning"]);
     let members: Vec<&String> = report["inputs"][0].as_object().expect("an input").keys().collect();
     assert_eq!(members, ["by_type", "foreign", "format", "fragments", "kept", "lines", "path", "records"]);
-    let transcript = fs::read(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"))).expect("the fixture");
+    let transcript = fs::read(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl")))
+        .expect("the fixture");
     let kept = fs::read(bench.path(&format!("logs/{PENDING_ID}.palog.sources/transcript"))).expect("the kept source");
     assert_eq!(kept, transcript);
     let events = fs::read_to_string(bench.path(&format!("logs/{PENDING_ID}.palog.jsonl"))).expect("the log");
@@ -348,7 +397,11 @@ fn import_of_a_file_names_what_lies_beside_it() {
     let file = fixture(&format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"));
     let run = bench.run(&["import", &file, "-o", "out/"]);
     assert_eq!(run.code, 0, "{}", run.err);
-    let help = run.err.lines().find(|l| l.starts_with("help: what was named was read alone")).unwrap_or_else(|| panic!("{}", run.err));
+    let help = run
+        .err
+        .lines()
+        .find(|l| l.starts_with("help: what was named was read alone"))
+        .unwrap_or_else(|| panic!("{}", run.err));
     assert!(help.contains("snap-after-kill/sessions"), "{help}");
 }
 
@@ -371,11 +424,18 @@ fn import_from_standard_input() {
 #[test]
 fn several_sessions_need_a_directory_or_a_choice() {
     let bench = Bench::new();
-    let one = fs::read_to_string(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"))).expect("the fixture");
+    let one = fs::read_to_string(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl")))
+        .expect("the fixture");
     let other = "ba832ebf-0000-4000-8000-000000000000";
     bench.file(&format!("c/projects/p/{PENDING_ID}.jsonl"), &one);
     bench.file(&format!("c/projects/p/{other}.jsonl"), one.replace(PENDING_ID, other));
-    for args in [&["import", "c"][..], &["import", "c", "-o", "x.palog.jsonl"], &["show", "c"], &["recover", "c"], &["show", "c", "--session", "ba832ebf"]] {
+    for args in [
+        &["import", "c"][..],
+        &["import", "c", "-o", "x.palog.jsonl"],
+        &["show", "c"],
+        &["recover", "c"],
+        &["show", "c", "--session", "ba832ebf"],
+    ] {
         let run = bench.run(args);
         assert_eq!((run.code, run.out.as_str()), (2, ""), "{args:?}: {}", run.err);
         assert!(run.err.contains(PENDING_ID) && run.err.contains(other), "{args:?}: {}", run.err);
@@ -394,14 +454,20 @@ fn several_sessions_need_a_directory_or_a_choice() {
 #[test]
 fn a_session_that_fails_does_not_stop_the_others() {
     let bench = Bench::new();
-    let one = fs::read(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"))).expect("the fixture");
+    let one = fs::read(fixtures().join(format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl")))
+        .expect("the fixture");
     bench.file(&format!("c/projects/p/{PENDING_ID}.jsonl"), &one);
     bench.file("c/projects/p/notes.jsonl", "{\"shopping\":[\"milk\"]}\n");
     let run = bench.run(&["import", "c", "-o", "logs", "--format", "json"]);
     assert_eq!(run.code, 1, "{}", run.err);
     let report = run.json();
     assert_eq!(report["logs"].as_array().expect("logs").len(), 1);
-    let finding = &report["diagnostics"].as_array().expect("findings").iter().find(|d| d["code"] == "session.nothing_recognised").expect("told")["at"][0];
+    let finding = &report["diagnostics"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .find(|d| d["code"] == "session.nothing_recognised")
+        .expect("told")["at"][0];
     assert_eq!(finding["input"], "projects/p/notes.jsonl");
     assert_eq!(bench.run(&["import", "c/projects/p/notes.jsonl"]).code, 3);
     bench.file("nothing/readme.txt", "");
@@ -414,7 +480,13 @@ fn a_subagent_is_addressed_by_its_id() {
     let config = fixture("claude-code/subagent/config");
     let run = bench.run(&["import", &config, "-o", "logs", "--format", "json"]);
     let report = run.json();
-    let agent = report["logs"].as_array().expect("logs").iter().find(|l| l.get("parent").is_some()).expect("a subagent").clone();
+    let agent = report["logs"]
+        .as_array()
+        .expect("logs")
+        .iter()
+        .find(|l| l.get("parent").is_some())
+        .expect("a subagent")
+        .clone();
     let id = agent["session"].as_str().expect("its id");
     for subject in [config.as_str(), "logs"] {
         let shown = bench.run(&["show", subject, "--session", &id[..6], "--format", "json"]);
@@ -422,7 +494,13 @@ fn a_subagent_is_addressed_by_its_id() {
     }
     let alone = bench.run(&["import", &config, "--session", id, "-o", "alone", "--format", "json"]);
     assert_eq!(alone.json()["logs"].as_array().expect("logs").len(), 1);
-    assert_eq!(fs::read_dir(bench.path("alone")).expect("a directory").filter(|e| e.as_ref().expect("an entry").path().extension().is_some_and(|x| x == "jsonl")).count(), 1);
+    assert_eq!(
+        fs::read_dir(bench.path("alone"))
+            .expect("a directory")
+            .filter(|e| e.as_ref().expect("an entry").path().extension().is_some_and(|x| x == "jsonl"))
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -464,7 +542,8 @@ fn the_page_for_a_background_command_and_queued_input() {
 #[test]
 fn the_page_for_a_damaged_log_concludes_nothing() {
     let bench = Bench::new();
-    let torn = log(&[OPENED, SOURCE, CONFIG, PROMPT, TURN, SAYS]).replace(r#"{"palog":1,"log":"l1","seq":3"#, r#"{"palog":1,"log":"l1","seq""#);
+    let torn = log(&[OPENED, SOURCE, CONFIG, PROMPT, TURN, SAYS])
+        .replace(r#"{"palog":1,"log":"l1","seq":3"#, r#"{"palog":1,"log":"l1","seq""#);
     bench.file("damaged.palog.jsonl", torn);
     let run = bench.run(&["recover", "damaged.palog.jsonl", "--now", NOW]);
     snapshot!("recover_damaged", run.all());
@@ -539,14 +618,25 @@ fn validate_tells_what_is_wrong_and_where() {
     bench.log("good.palog.jsonl", &varied());
     let good = bench.run(&["validate", "good.palog.jsonl", "--format", "json"]);
     assert_eq!((good.code, &good.json()["logs"][0]["valid"]), (0, &true.into()), "{}", good.out);
-    let bad = log(&varied()).replacen(r#""seq":7"#, r#""seq":8"#, 1).replace(r#""role":"user","purpose""#, r#""purpose""#) + "{\"palog\":1,\"lo";
+    let bad =
+        log(&varied()).replacen(r#""seq":7"#, r#""seq":8"#, 1).replace(r#""role":"user","purpose""#, r#""purpose""#)
+            + "{\"palog\":1,\"lo";
     bench.file("bad.palog.jsonl", bad);
     let run = bench.run(&["validate", "good.palog.jsonl", "bad.palog.jsonl", "--format", "json"]);
     assert_eq!(run.code, 1);
     let json = run.json();
     assert_eq!((&json["logs"][0]["valid"], &json["logs"][1]["valid"]), (&true.into(), &false.into()));
-    let finding = json["logs"][1]["diagnostics"].as_array().expect("findings").iter().find(|d| d["code"] == "framing.torn_tail").expect("told").clone();
-    assert_eq!((&finding["severity"], &finding["count"], &finding["at"][0]["line"]), (&"warning".into(), &1.into(), &22.into()));
+    let finding = json["logs"][1]["diagnostics"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .find(|d| d["code"] == "framing.torn_tail")
+        .expect("told")
+        .clone();
+    assert_eq!(
+        (&finding["severity"], &finding["count"], &finding["at"][0]["line"]),
+        (&"warning".into(), &1.into(), &22.into())
+    );
     snapshot!("validate", bench.run(&["validate", "good.palog.jsonl", "bad.palog.jsonl"]).all());
     let piped = bench.pipe(&["validate", "-"], log(&varied()).as_bytes());
     assert_eq!(piped.code, 0, "{}", piped.err);
@@ -571,7 +661,9 @@ fn a_session_is_found_by_what_its_records_tell() {
     let bench = Bench::new();
     // No file is named like the session, and the subagent has no file at all.
     let record = |uuid: &str, parent: &str, side: bool, rest: &str| {
-        format!(r#"{{"parentUuid":{parent},"isSidechain":{side},"uuid":"{uuid}","timestamp":"2026-11-29T12:00:00.000Z","sessionId":"5e550000-0000-4000-8000-000000000007","version":"2.1.5","cwd":"/w",{rest}}}"#)
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":{side},"uuid":"{uuid}","timestamp":"2026-11-29T12:00:00.000Z","sessionId":"5e550000-0000-4000-8000-000000000007","version":"2.1.5","cwd":"/w",{rest}}}"#
+        )
     };
     let lines = [
         record("u1", "null", false, r#""type":"user","message":{"role":"user","content":"Go."}"#),
@@ -600,7 +692,8 @@ fn large_values_and_sources_lie_where_they_are_asked_to() {
     let beside = |output: &str, more: &[&str]| {
         let run = bench.run(&[&["import", "s.jsonl", "-o", output], more].concat());
         assert_eq!(run.code, 0, "{}", run.err);
-        ["palog.jsonl", "palog.blobs", "palog.sources"].map(|what| bench.path(&output.replace("palog.jsonl", what)).exists())
+        ["palog.jsonl", "palog.blobs", "palog.sources"]
+            .map(|what| bench.path(&output.replace("palog.jsonl", what)).exists())
     };
     assert_eq!(beside("a.palog.jsonl", &[]), [true, true, true]);
     assert_eq!(beside("b.palog.jsonl", &["--inline"]), [true, false, true]);
@@ -632,13 +725,23 @@ fn whatever_is_given_is_no_reason_to_panic() {
     for (name, bytes) in inputs {
         bench.file("x.palog.jsonl", &bytes);
         bench.file("y.jsonl", &bytes);
-        for command in [&["validate"][..], &["recover"], &["state"], &["show"], &["context", "--for", "anthropic"], &["import", "-o", "out"]] {
+        for command in [
+            &["validate"][..],
+            &["recover"],
+            &["state"],
+            &["show"],
+            &["context", "--for", "anthropic"],
+            &["import", "-o", "out"],
+        ] {
             for file in ["x.palog.jsonl", "y.jsonl"] {
                 for format in ["human", "json"] {
                     let run = bench.run(&[command, &[file, "--format", format]].concat());
                     assert!((0..=4).contains(&run.code), "{name}: {command:?} {file} {format}: {}{}", run.out, run.err);
                     // A summary of the run, or a reason why there is none.
-                    assert!(!run.out.is_empty() || !run.err.is_empty(), "{name}: {command:?} {file} {format} says nothing");
+                    assert!(
+                        !run.out.is_empty() || !run.err.is_empty(),
+                        "{name}: {command:?} {file} {format} says nothing"
+                    );
                 }
             }
         }
@@ -716,8 +819,12 @@ fn closed(mut schema: serde_json::Value) -> serde_json::Value {
         serde_json::Value::Array(items) => items.iter_mut().for_each(|item| *item = closed(item.take())),
         serde_json::Value::Object(map) => {
             let conditional = |keyword: &str| matches!(keyword, "if" | "then" | "else" | "allOf");
-            map.iter_mut().filter(|(keyword, _)| !conditional(keyword)).for_each(|(_, value)| *value = closed(value.take()));
-            if map.get("properties").is_some_and(serde_json::Value::is_object) && map.get("type") == Some(&"object".into()) {
+            map.iter_mut()
+                .filter(|(keyword, _)| !conditional(keyword))
+                .for_each(|(_, value)| *value = closed(value.take()));
+            if map.get("properties").is_some_and(serde_json::Value::is_object)
+                && map.get("type") == Some(&"object".into())
+            {
                 map.entry("additionalProperties").or_insert(false.into());
             }
         }
@@ -744,7 +851,10 @@ fn holds_null(value: &serde_json::Value) -> bool {
 fn what_is_printed_as_json_fits_its_schema() {
     let bench = Bench::new();
     bench.log("varied.palog.jsonl", &varied());
-    bench.file("bad.palog.jsonl", log(&varied()).replacen(r#""seq":7"#, r#""seq":8"#, 1).replace(r#""role":"user","purpose""#, r#""purpose""#));
+    bench.file(
+        "bad.palog.jsonl",
+        log(&varied()).replacen(r#""seq":7"#, r#""seq":8"#, 1).replace(r#""role":"user","purpose""#, r#""purpose""#),
+    );
     let mut inputs = vec!["varied.palog.jsonl".to_owned(), "bad.palog.jsonl".to_owned()];
     for path in [
         "claude-code/subagent/config",
@@ -783,13 +893,15 @@ fn what_is_printed_as_json_fits_its_schema() {
         let value = run.json();
         for schema in [schema(name), closed(schema(name))] {
             let validator = jsonschema::validator_for(&schema).expect("a schema");
-            let errors: Vec<String> = validator.iter_errors(&value).map(|e| format!("{} at {}", e, e.instance_path())).take(3).collect();
+            let errors: Vec<String> =
+                validator.iter_errors(&value).map(|e| format!("{} at {}", e, e.instance_path())).take(3).collect();
             assert!(errors.is_empty(), "{args:?}: {errors:#?}");
         }
         assert!(!holds_null(&value), "{args:?}: {value:#}");
         seen.insert(name);
     }
-    let names: Vec<String> = bench.run(&["schema"]).out.lines().map(|l| l.split_whitespace().next().expect("a name").to_owned()).collect();
+    let names: Vec<String> =
+        bench.run(&["schema"]).out.lines().map(|l| l.split_whitespace().next().expect("a name").to_owned()).collect();
     for name in names {
         assert!(seen.contains(name.as_str()), "nothing is checked against {name}");
     }
@@ -798,15 +910,34 @@ fn what_is_printed_as_json_fits_its_schema() {
     for (schema, takes) in [(schema("validation"), true), (closed(schema("validation")), false)] {
         assert_eq!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&more), takes);
     }
-    for name in ["state", "recovery", "transcript", "report", "validation", "sessions", "explanation", "conformance", "cases", "context"] {
-        assert!(!jsonschema::validator_for(&schema(name)).expect("a schema").is_valid(&serde_json::json!({})), "{name} takes anything");
+    for name in [
+        "state",
+        "recovery",
+        "transcript",
+        "report",
+        "validation",
+        "sessions",
+        "explanation",
+        "conformance",
+        "cases",
+        "context",
+    ] {
+        assert!(
+            !jsonschema::validator_for(&schema(name)).expect("a schema").is_valid(&serde_json::json!({})),
+            "{name} takes anything"
+        );
     }
 }
 
 #[test]
 fn sessions_are_listed_the_newest_first() {
     let bench = Bench::new();
-    for (scenario, project) in [("subagent/config", "a"), ("plain_chat/config", "b"), ("tui_perm_pending/snap-after-kill", "c"), ("tui_titles/config", "d")] {
+    for (scenario, project) in [
+        ("subagent/config", "a"),
+        ("plain_chat/config", "b"),
+        ("tui_perm_pending/snap-after-kill", "c"),
+        ("tui_titles/config", "d"),
+    ] {
         let from = fixtures().join("claude-code").join(scenario).join("projects/-tmp-proj-demo");
         if from.is_dir() {
             copy(&from, &bench.path(&format!("home/.claude/projects/{project}")));
@@ -821,7 +952,10 @@ fn sessions_are_listed_the_newest_first() {
         command.env_remove("CLAUDE_CONFIG_DIR").env("HOME", bench.path("nowhere")).env(variable, bench.path(path));
         Run::of(command.output().expect("it runs"))
     };
-    assert_eq!((home("HOME", "home").out, home("CLAUDE_CONFIG_DIR", "home/.claude").out), (run.out.clone(), run.out.clone()));
+    assert_eq!(
+        (home("HOME", "home").out, home("CLAUDE_CONFIG_DIR", "home/.claude").out),
+        (run.out.clone(), run.out.clone())
+    );
     assert_eq!(home("HOME", "nowhere").code, 4);
     let json = bench.run(&["ls", "home/.claude", "--format", "json"]).json();
     let sessions = json["sessions"].as_array().expect("sessions");
@@ -853,7 +987,11 @@ fn the_verdicts_of_a_list_are_those_of_recover() {
                 let one = bench.run(&["recover", &path, "--session", id, "--format", "json"]).json();
                 assert_eq!(session["verdict"], one["verdict"], "{path} {id}");
                 let state = bench.run(&["state", &path, "--session", id, "--format", "json"]).json();
-                assert_eq!((&session["directory"], session.get("branch")), (&state["config"]["directory"], state["config"].get("branch")), "{path} {id}");
+                assert_eq!(
+                    (&session["directory"], session.get("branch")),
+                    (&state["config"]["directory"], state["config"].get("branch")),
+                    "{path} {id}"
+                );
                 if session["title_from"] != "prompt" {
                     assert_eq!(session.get("title"), state.get("title"), "{path} {id}");
                 }
@@ -875,7 +1013,11 @@ fn nothing_of_a_listed_session_reaches_the_terminal_as_it_stands() {
     for args in [&["ls", "c"][..], &["ls", "c", "--recover"], &["ls", "c", "--format", "json"]] {
         let run = bench.run(args);
         assert_eq!(run.code, 0, "{}", run.err);
-        assert!(run.out.contains("owned") && !run.out.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{}", run.out);
+        assert!(
+            run.out.contains("owned") && !run.out.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'),
+            "{}",
+            run.out
+        );
     }
 }
 
@@ -895,11 +1037,21 @@ fn cases_are_run_and_counted() {
     let cases = fixtures().join("../v1").to_string_lossy().into_owned();
     let run = bench.run(&["conform", "run", &cases, "--level", "L2"]);
     snapshot!("conform", run.all());
-    let json = bench.run(&["conform", "run", &cases, "--filter", "*/faults/0*", "--role", "importer", "--format", "json"]);
+    let json =
+        bench.run(&["conform", "run", &cases, "--filter", "*/faults/0*", "--role", "importer", "--format", "json"]);
     assert_eq!(json.code, 0, "{}", json.err);
     let report = json.json();
-    let listed = bench.run(&["conform", "list", &format!("{cases}/import/faults"), "--filter", "*/faults/0*", "--format", "json"]).json();
-    let ids = |of: &serde_json::Value| of["cases"].as_array().expect("cases").iter().map(|c| c["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>();
+    let listed = bench
+        .run(&["conform", "list", &format!("{cases}/import/faults"), "--filter", "*/faults/0*", "--format", "json"])
+        .json();
+    let ids = |of: &serde_json::Value| {
+        of["cases"]
+            .as_array()
+            .expect("cases")
+            .iter()
+            .map(|c| c["id"].as_str().expect("an id").to_owned())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(ids(&report), ids(&listed));
     assert_eq!(report["roles"][0]["total"], ids(&listed).len());
     for args in [&["--filter", "nothing"][..], &["--role", "Writer"], &["--level", "L1", "--filter", "*claude-code*"]] {
@@ -915,16 +1067,26 @@ fn cases_are_run_and_counted() {
 fn a_case_that_fails_is_told_with_1() {
     let bench = Bench::new();
     let suite = fixtures().join("..");
-    for name in ["v1/import/faults/01-concatenated-objects", "sources/faults/01-concatenated-objects", "v1/import/faults/04-nul-run-midfile", "sources/faults/04-nul-run-midfile"] {
+    for name in [
+        "v1/import/faults/01-concatenated-objects",
+        "sources/faults/01-concatenated-objects",
+        "v1/import/faults/04-nul-run-midfile",
+        "sources/faults/04-nul-run-midfile",
+    ] {
         copy(&suite.join(name), &bench.path(&format!("conformance-fixtures/{name}")));
     }
     let expect = bench.path("conformance-fixtures/v1/import/faults/01-concatenated-objects/expect/expect.json");
-    let wrong = fs::read_to_string(&expect).expect("the expectation").replace("\"framing.concatenated_records\"", "\"framing.fragment\"");
+    let wrong = fs::read_to_string(&expect)
+        .expect("the expectation")
+        .replace("\"framing.concatenated_records\"", "\"framing.fragment\"");
     fs::write(&expect, wrong).expect("a file");
     let run = bench.run(&["conform", "run"]);
     snapshot!("conform_failed", neutral(&bench, &run.all()));
     let json = bench.run(&["conform", "run", "--format", "json"]);
-    assert_eq!((json.code, &json.json()["roles"][0]["passed"], &json.json()["roles"][0]["total"]), (1, &1.into(), &2.into()));
+    assert_eq!(
+        (json.code, &json.json()["roles"][0]["passed"], &json.json()["roles"][0]["total"]),
+        (1, &1.into(), &2.into())
+    );
     fs::remove_dir_all(bench.path("conformance-fixtures/sources/faults/04-nul-run-midfile")).expect("it was there");
     let broken = bench.run(&["conform", "run"]);
     assert_eq!(broken.code, 3, "a prerequisite that is missing is no skip: {}", broken.err);
@@ -954,7 +1116,14 @@ fn show_goes_on_after_a_cursor() {
     bench.log("a.palog.jsonl", &events);
     let rest = bench.run(&["show", "a.palog.jsonl", "--after", &cursor, "--format", "json"]).json();
     let whole = bench.run(&["show", "a.palog.jsonl", "--format", "json"]).json();
-    let ids = |of: &serde_json::Value| of["items"].as_array().expect("items").iter().map(|i| i["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>();
+    let ids = |of: &serde_json::Value| {
+        of["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .map(|i| i["id"].as_str().expect("an id").to_owned())
+            .collect::<Vec<_>>()
+    };
     assert_eq!([ids(&first), ids(&rest)].concat(), ids(&whole));
     assert_eq!(rest["cursor"], whole["cursor"]);
     let human = bench.run(&["show", "a.palog.jsonl", "--after", &cursor]).out;
@@ -974,7 +1143,12 @@ fn a_log_is_followed_until_it_is_closed() {
     for format in ["human", "json"] {
         let bench = Bench::new();
         let path = bench.file("a.palog.jsonl", lines[..7].concat());
-        let child = bench.command(&["show", "a.palog.jsonl", "--follow", "--format", format]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let child = bench
+            .command(&["show", "a.palog.jsonl", "--follow", "--format", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
         let mut file = fs::OpenOptions::new().append(true).open(path).expect("the log");
         for line in &lines[7..] {
             // A line comes in two pieces, of which the first is none.
@@ -990,7 +1164,8 @@ fn a_log_is_followed_until_it_is_closed() {
             assert!(run.out.contains("Bash failed") || run.out.contains("=x failed"), "{}", run.out);
         } else {
             let whole = bench.run(&["show", "a.palog.jsonl", "--format", "json"]).json();
-            let items: Vec<serde_json::Value> = run.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+            let items: Vec<serde_json::Value> =
+                run.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
             let ids = |of: &[serde_json::Value]| of.iter().map(|i| i["id"].clone()).collect::<Vec<_>>();
             assert_eq!(ids(&items), ids(whole["items"].as_array().expect("items")));
             let last = items.last().expect("items")["cursor"].as_str().expect("a cursor");

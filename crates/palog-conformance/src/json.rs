@@ -23,7 +23,11 @@ fn tree(text: &str, depth: usize) -> Value {
         Some(b'{' | b'[') if depth >= DEPTH => Value::Null,
         Some(b'{') => {
             let members = Deserializer::from_str(text).deserialize_map(Members).unwrap_or_default();
-            members.into_iter().map(|(name, raw)| (string(name.get()), tree(raw.get(), depth + 1))).collect::<Map<_, _>>().into()
+            members
+                .into_iter()
+                .map(|(name, raw)| (string(name.get()), tree(raw.get(), depth + 1)))
+                .collect::<Map<_, _>>()
+                .into()
         }
         Some(b'[') => {
             let items = Deserializer::from_str(text).deserialize_seq(Items).unwrap_or_default();
@@ -163,6 +167,9 @@ mod tests {
     #[test]
     fn counts_are_numbers_or_digits() {
         let read = json!({"a": 3, "b": "12", "c": "x", "d": -1});
-        assert_eq!([count(&read, "/a"), count(&read, "/b"), count(&read, "/c"), count(&read, "/d")], [Some(3), Some(12), None, None]);
+        assert_eq!(
+            [count(&read, "/a"), count(&read, "/b"), count(&read, "/c"), count(&read, "/d")],
+            [Some(3), Some(12), None, None]
+        );
     }
 }

@@ -14,7 +14,10 @@ pub mod json;
 mod log;
 mod run;
 
-pub use case::{Approval, Call, Case, Child, Diagnostic, Expect, Expectation, Family, Input, Level, Place, Preserve, Role, Session, SessionVerdict, Tally, Truth, Usage, Verdict, Work};
+pub use case::{
+    Approval, Call, Case, Child, Diagnostic, Expect, Expectation, Family, Input, Level, Place, Preserve, Role, Session,
+    SessionVerdict, Tally, Truth, Usage, Verdict, Work,
+};
 pub use implementation::{Implementation, Import, Quality};
 pub use log::{Log, Record};
 pub use run::{Imported, Outcome, Run, run};

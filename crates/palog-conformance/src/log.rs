@@ -72,7 +72,8 @@ impl Log {
     /// When a line is no JSON.
     pub fn parse(bytes: Vec<u8>) -> Result<Log, String> {
         let text = std::str::from_utf8(&bytes).map_err(|e| e.to_string())?;
-        let events = text.lines().enumerate().map(|(n, line)| json::value(line).map_err(|e| format!("line {}: {e}", n + 1)));
+        let events =
+            text.lines().enumerate().map(|(n, line)| json::value(line).map_err(|e| format!("line {}: {e}", n + 1)));
         let events = events.collect::<Result<Vec<_>, _>>()?;
         Ok(Log { path: PathBuf::new(), events, sources: BTreeMap::new(), bytes })
     }
@@ -97,7 +98,9 @@ impl Log {
     /// The sources that hold the conversation: the transcript, those that reverts began, or that of the subagent.
     #[must_use]
     pub fn is_main(source: &str) -> bool {
-        source == "transcript" || source.starts_with("revert/") || source.strip_prefix("agent/").is_some_and(|id| !id.ends_with(".meta"))
+        source == "transcript"
+            || source.starts_with("revert/")
+            || source.strip_prefix("agent/").is_some_and(|id| !id.ends_with(".meta"))
     }
 
     /// The records that events point to, in the order in which the log first does.
@@ -107,13 +110,21 @@ impl Log {
         let mut known: BTreeMap<(String, u64, u64), usize> = BTreeMap::new();
         for (n, event) in self.events.iter().enumerate() {
             for src in json::list(event, "/src") {
-                let (Some(source), Some(at), Some(len)) = (json::text(src, "/source"), json::count(src, "/at"), json::count(src, "/len"))
+                let (Some(source), Some(at), Some(len)) =
+                    (json::text(src, "/source"), json::count(src, "/at"), json::count(src, "/len"))
                 else {
                     continue;
                 };
                 let index = *known.entry((source.to_owned(), at, len)).or_insert_with(|| {
-                    let native = self.slice(source, at, len).and_then(|b| json::value(&String::from_utf8_lossy(b)).ok());
-                    records.push(Record { source: source.into(), at, len, native: native.unwrap_or_default(), events: Vec::new() });
+                    let native =
+                        self.slice(source, at, len).and_then(|b| json::value(&String::from_utf8_lossy(b)).ok());
+                    records.push(Record {
+                        source: source.into(),
+                        at,
+                        len,
+                        native: native.unwrap_or_default(),
+                        events: Vec::new(),
+                    });
                     records.len() - 1
                 });
                 if records[index].events.last() != Some(&n) {
@@ -128,7 +139,8 @@ impl Log {
     #[must_use]
     pub fn main_records(&self) -> Vec<Record> {
         // What is told of bytes that are no record points to them as well.
-        let damage: BTreeSet<(u64, u64)> = self.notes(&["fragment", "torn", "hole"]).map(|(_, at, len)| (at, len)).collect();
+        let damage: BTreeSet<(u64, u64)> =
+            self.notes(&["fragment", "torn", "hole"]).map(|(_, at, len)| (at, len)).collect();
         let main = |r: &Record| Self::is_main(&r.source) && !damage.contains(&(r.at, r.len));
         self.records().into_iter().filter(main).collect()
     }

@@ -17,9 +17,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use import::imported;
 use libtest_mimic::{Arguments, Failed, Trial};
 use palog_conformance::{Case, Log, json};
-use import::imported;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -29,7 +29,8 @@ fn main() -> ExitCode {
     match Case::all(&fixtures::folder()) {
         Ok(cases) => {
             let sources: BTreeSet<PathBuf> = cases.into_iter().map(|case| case.source).collect();
-            let transcripts: BTreeSet<PathBuf> = sources.iter().flat_map(|source| layout::transcripts(source)).collect();
+            let transcripts: BTreeSet<PathBuf> =
+                sources.iter().flat_map(|source| layout::transcripts(source)).collect();
             for source in sources {
                 add(&mut trials, "kept and told", source.clone(), kept_and_told);
                 add(&mut trials, "same bytes again", source, same_again);
@@ -96,9 +97,13 @@ fn kept_and_told(source: &Path) -> Result<(), String> {
 
 /// Every record of a source is pointed to, ranges do not overlap, and what none covers is white space.
 fn told(log: &Log, name: &str, bytes: &[u8]) -> Result<(), String> {
-    let records: BTreeSet<(u64, u64)> = log.records().iter().filter(|r| r.source == name).map(|r| (r.at, r.len)).collect();
-    let damage: BTreeSet<(u64, u64)> =
-        log.notes(&["fragment", "torn", "hole"]).filter(|(source, _, _)| *source == name).map(|(_, at, len)| (at, len)).collect();
+    let records: BTreeSet<(u64, u64)> =
+        log.records().iter().filter(|r| r.source == name).map(|r| (r.at, r.len)).collect();
+    let damage: BTreeSet<(u64, u64)> = log
+        .notes(&["fragment", "torn", "hole"])
+        .filter(|(source, _, _)| *source == name)
+        .map(|(_, at, len)| (at, len))
+        .collect();
     for record in whole_records(name, bytes) {
         if !records.contains(&record) {
             return Err(format!("no event points to the record at {record:?}; ranges: {records:?}"));
@@ -124,7 +129,11 @@ fn whole_records(name: &str, bytes: &[u8]) -> Vec<(u64, u64)> {
     if !Log::is_main(name) && !["history", "index"].contains(&name) {
         // A document counts without white space around it; any other file as it is.
         let document = ["status/", "tasks/", "agent/"].iter().any(|role| name.starts_with(role));
-        return if bytes.is_empty() { Vec::new() } else { vec![if document { trimmed(0, bytes) } else { (0, bytes.len() as u64) }] };
+        return if bytes.is_empty() {
+            Vec::new()
+        } else {
+            vec![if document { trimmed(0, bytes) } else { (0, bytes.len() as u64) }]
+        };
     }
     let (mut at, mut found) = (0, Vec::new());
     for line in bytes.split_inclusive(|b| *b == b'\n') {
@@ -198,12 +207,19 @@ fn grows(transcript: &Path) -> Result<(), String> {
     }
     for cut in cuts {
         fs::write(&path, &whole[..cut]).map_err(|e| e.to_string())?;
-        let log = log_of(&path).map_err(|why| format!("cut at {cut}: {why}"))?.ok_or_else(|| format!("cut at {cut}: no log"))?;
+        let log = log_of(&path)
+            .map_err(|why| format!("cut at {cut}: {why}"))?
+            .ok_or_else(|| format!("cut at {cut}: no log"))?;
         let open = before_closing_block(&log);
         if !full.bytes.starts_with(open) {
             let line = open.iter().zip(&full.bytes).take_while(|(a, b)| a == b).filter(|(b, _)| **b == b'\n').count();
             let show = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().nth(line).unwrap_or_default().to_owned();
-            return Err(format!("cut at {cut}, line {}:\n  {}\nbecomes\n  {}", line + 1, show(open), show(&full.bytes)));
+            return Err(format!(
+                "cut at {cut}, line {}:\n  {}\nbecomes\n  {}",
+                line + 1,
+                show(open),
+                show(&full.bytes)
+            ));
         }
         if open.len() == log.bytes.len() || log.main_records().is_empty() {
             return Err(format!("cut at {cut}: the log tells of no record, or of no end"));
@@ -220,7 +236,9 @@ fn log_of(path: &Path) -> Result<Option<Log>, String> {
 
 /// The bytes of a log up to the first note that the end of a source, or a torn tail, brought about.
 fn before_closing_block(log: &Log) -> &[u8] {
-    let closing = |event: &Value| event["type"] == "note.added" && (event["data"]["kind"] == "source_end" || event["data"]["kind"] == "torn");
+    let closing = |event: &Value| {
+        event["type"] == "note.added" && (event["data"]["kind"] == "source_end" || event["data"]["kind"] == "torn")
+    };
     let open = log.events.iter().take_while(|event| !closing(event)).count();
     let end = log.bytes.split_inclusive(|b| *b == b'\n').take(open).map(<[u8]>::len).sum();
     &log.bytes[..end]

@@ -131,15 +131,20 @@ fn main() -> ExitCode {
         let all = Arc::clone(&requests);
         let request = &requests[index];
         let (name, side) = (request.name(), request.place.is_none());
-        let trial = Trial::test(name, move || all[index].equals(&REPAIRS.iter().collect::<Vec<_>>()).map_err(Failed::from));
+        let trial =
+            Trial::test(name, move || all[index].equals(&REPAIRS.iter().collect::<Vec<_>>()).map_err(Failed::from));
         // Listed, not compared.
         trials.push(trial.with_ignored_flag(side));
     }
     for repair in REPAIRS {
         let all = Arc::clone(&requests);
-        trials.push(Trial::test(format!("{} fires where it should", repair.name), move || fires(repair, &all).map_err(Failed::from)));
+        trials.push(Trial::test(format!("{} fires where it should", repair.name), move || {
+            fires(repair, &all).map_err(Failed::from)
+        }));
         let all = Arc::clone(&requests);
-        trials.push(Trial::test(format!("without {} requests differ", repair.name), move || needed(repair, &all).map_err(Failed::from)));
+        trials.push(Trial::test(format!("without {} requests differ", repair.name), move || {
+            needed(repair, &all).map_err(Failed::from)
+        }));
     }
     let all = Arc::clone(&requests);
     trials.push(Trial::test("every recorded request is here", move || complete(&all).map_err(Failed::from)));
@@ -149,7 +154,8 @@ fn main() -> ExitCode {
 /// Reads all recorded requests, imports what the client left behind, and finds the place of each.
 fn requests(scratch: &std::path::Path) -> Result<Vec<Request>, String> {
     let sources = fixtures::folder().join("sources/claude-code");
-    let mut scenarios: Vec<PathBuf> = fs::read_dir(&sources).map_err(|e| e.to_string())?.filter_map(|e| Some(e.ok()?.path())).collect();
+    let mut scenarios: Vec<PathBuf> =
+        fs::read_dir(&sources).map_err(|e| e.to_string())?.filter_map(|e| Some(e.ok()?.path())).collect();
     scenarios.sort();
     let mut requests = Vec::new();
     for folder in scenarios.iter().filter(|folder| folder.join("requests.jsonl").exists()) {
@@ -169,7 +175,8 @@ fn requests(scratch: &std::path::Path) -> Result<Vec<Request>, String> {
                     Unanswered::Again(later) => places = before_response(&logs, *later),
                     Unanswered::Error(nth) => places = before_error(&logs, *nth),
                     Unanswered::Tail(snapshot) => {
-                        let logs = left_behind(&folder.join(snapshot), &scratch.join(format!("{scenario}-{snapshot}")))?;
+                        let logs =
+                            left_behind(&folder.join(snapshot), &scratch.join(format!("{scenario}-{snapshot}")))?;
                         places = logs.into_iter().map(|log| (log.path, At::Head)).collect();
                     }
                     Unanswered::Side => {}
@@ -178,7 +185,9 @@ fn requests(scratch: &std::path::Path) -> Result<Vec<Request>, String> {
             if places.is_empty() && !matches!(known, Some((_, _, Unanswered::Side))) {
                 return Err(format!("{scenario} {n}: no log has its response"));
             }
-            let mut add = |place| requests.push(Request { scenario: scenario.clone(), n, messages: recorded["messages"].clone(), place });
+            let mut add = |place| {
+                requests.push(Request { scenario: scenario.clone(), n, messages: recorded["messages"].clone(), place })
+            };
             if places.is_empty() {
                 add(None);
             }
@@ -213,14 +222,17 @@ fn before_error(logs: &[Log], nth: usize) -> Vec<(PathBuf, At)> {
 
 impl Request {
     fn name(&self) -> String {
-        let log = self.place.as_ref().map(|(log, _)| log.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        let log =
+            self.place.as_ref().map(|(log, _)| log.file_name().unwrap_or_default().to_string_lossy().into_owned());
         let log = log.map_or_else(|| "side request".into(), |name| name.trim_end_matches(".palog.jsonl").to_owned());
         format!("{} {} ({log})", self.scenario, self.n)
     }
 
     /// The messages of the log in their common form, and how often the repairs did something.
     fn context(&self, repairs: &[&Repair]) -> Result<(Vec<Said>, usize), String> {
-        let Some((path, at)) = &self.place else { return Err("a side request has no place in the conversation".into()) };
+        let Some((path, at)) = &self.place else {
+            return Err("a side request has no place in the conversation".into());
+        };
         let context = match at {
             At::Before(event) => Reference.context(path, Some(event))?,
             At::Head => Reference.context(path, None)?,
@@ -241,7 +253,9 @@ impl Request {
         let (found, _) = self.context(repairs)?;
         let expected = common(plain(&self.messages));
         let form = |said: &[Said]| -> Vec<Value> {
-            said.iter().map(|m| json!({"role": m.role, "content": m.blocks.iter().map(|b| &b.value).collect::<Vec<_>>()})).collect()
+            said.iter()
+                .map(|m| json!({"role": m.role, "content": m.blocks.iter().map(|b| &b.value).collect::<Vec<_>>()}))
+                .collect()
         };
         let (found, expected) = (form(&found), form(&expected));
         if found == expected {

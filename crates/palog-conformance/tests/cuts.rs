@@ -42,8 +42,11 @@ fn main() -> ExitCode {
         Ok(cases) => {
             let sources: BTreeSet<PathBuf> = cases.iter().map(|case| case.source.clone()).collect();
             // Many snapshots hold the same transcript.
-            let transcripts: BTreeMap<Vec<u8>, PathBuf> =
-                sources.iter().flat_map(|source| layout::transcripts(source)).filter_map(|path| Some((fs::read(&path).ok()?, path))).collect();
+            let transcripts: BTreeMap<Vec<u8>, PathBuf> = sources
+                .iter()
+                .flat_map(|source| layout::transcripts(source))
+                .filter_map(|path| Some((fs::read(&path).ok()?, path)))
+                .collect();
             for (bytes, path) in transcripts {
                 let copy = bytes.clone();
                 add(&mut trials, "transcript", &path, move |path| cut_transcript(path, &copy));
@@ -53,15 +56,23 @@ fn main() -> ExitCode {
                 add(&mut trials, "folder", source, cut_folder);
             }
             let all = cases.clone();
-            trials.push(Trial::test("the small reader finds what the truths know", move || knows(&all).map_err(Failed::from)));
-            trials.push(Trial::test("a planner with one answer fails", move || constants(&cases).map_err(Failed::from)));
+            trials.push(Trial::test("the small reader finds what the truths know", move || {
+                knows(&all).map_err(Failed::from)
+            }));
+            trials
+                .push(Trial::test("a planner with one answer fails", move || constants(&cases).map_err(Failed::from)));
         }
         Err(why) => trials.push(Trial::test("every case can be loaded", move || Err(Failed::from(why)))),
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn add(trials: &mut Vec<Trial>, what: &str, path: &Path, test: impl FnOnce(&Path) -> Result<(), String> + Send + 'static) {
+fn add(
+    trials: &mut Vec<Trial>,
+    what: &str,
+    path: &Path,
+    test: impl FnOnce(&Path) -> Result<(), String> + Send + 'static,
+) {
     let name = path.strip_prefix(fixtures::folder()).unwrap_or(path).display().to_string();
     let path = path.to_path_buf();
     trials.push(Trial::test(format!("{what}: {name}"), move || test(&path).map_err(Failed::from)));
@@ -89,7 +100,11 @@ fn verdict(log: &[u8]) -> Result<Verdict, String> {
 /// Nothing goes on while a call may have run.
 fn is_safe(verdict: Verdict, may_have_run: &BTreeSet<String>) -> Result<(), String> {
     let goes_on = matches!(verdict, Verdict::Ready | Verdict::Idle | Verdict::Closed);
-    if goes_on && !may_have_run.is_empty() { Err(format!("{verdict:?}, and {may_have_run:?} may have run")) } else { Ok(()) }
+    if goes_on && !may_have_run.is_empty() {
+        Err(format!("{verdict:?}, and {may_have_run:?} may have run"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Runs `check` for every place, and names the place where it fails or panics.
@@ -140,7 +155,11 @@ fn cut_log(transcript: &Path, whole: &[u8]) -> Result<(), String> {
     at_each(places(log.bytes.len(), SAMPLED_FEW), |at| {
         let whole_lines = ends.iter().copied().take_while(|end| *end <= at).last().unwrap_or(0);
         let state = |bytes: &[u8]| reduce(bytes).map(|(state, _)| state).map_err(|e| e.to_string());
-        if state(&log.bytes[..at])? == state(&log.bytes[..whole_lines])? { Ok(()) } else { Err("a torn line changes the state".into()) }
+        if state(&log.bytes[..at])? == state(&log.bytes[..whole_lines])? {
+            Ok(())
+        } else {
+            Err("a torn line changes the state".into())
+        }
     })
 }
 
@@ -190,7 +209,8 @@ fn knows(cases: &[Case]) -> Result<(), String> {
         for session in &truth.sessions {
             let bytes = fs::read(case.base.join(&session.file)).map_err(|e| format!("{}: {e}", session.file))?;
             let found = reader::may_have_run(&bytes);
-            let expected: BTreeSet<String> = session.calls.iter().filter(|call| call.blocking).map(|call| call.call.clone()).collect();
+            let expected: BTreeSet<String> =
+                session.calls.iter().filter(|call| call.blocking).map(|call| call.call.clone()).collect();
             if found != expected {
                 return Err(format!("{}: {found:?}, and the truth says {expected:?}", case.id));
             }
@@ -228,8 +248,15 @@ impl Implementation for Constant {
 const SHARE: f64 = 0.34;
 
 /// Every verdict.
-const VERDICTS: [Truth; 7] =
-    [Truth::Indeterminate, Truth::Closed, Truth::Owned, Truth::NeedsReconcile, Truth::AwaitingHuman, Truth::Ready, Truth::Idle];
+const VERDICTS: [Truth; 7] = [
+    Truth::Indeterminate,
+    Truth::Closed,
+    Truth::Owned,
+    Truth::NeedsReconcile,
+    Truth::AwaitingHuman,
+    Truth::Ready,
+    Truth::Idle,
+];
 
 /// Counted per verdict, a planner with one answer is right in at most a third; and the runner finds it out.
 fn constants(cases: &[Case]) -> Result<(), String> {

@@ -25,7 +25,11 @@ fn main() -> ExitCode {
     let trials = cases.into_iter().map(|case| {
         Trial::test(case.id.clone(), move || {
             let outcome = run(&case, &reference::Reference);
-            if outcome.failures.is_empty() { Ok(()) } else { Err(Failed::from(format!("{}\n  {}", case.title, outcome.failures.join("\n  ")))) }
+            if outcome.failures.is_empty() {
+                Ok(())
+            } else {
+                Err(Failed::from(format!("{}\n  {}", case.title, outcome.failures.join("\n  "))))
+            }
         })
     });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()

@@ -23,8 +23,14 @@ const FOR_PEOPLE: &[&str] = &["why", "evidence", "because", "doubt", "really_hap
 
 /// Cases in which every compared member of a truth occurs.
 const TRUTHS: &[&str] = &[
-    "bg_task_kill--snap-after-kill", "fork--config", "kill_midstream--snap-after-kill", "subagent--config", "tui_ask_pending--snap-after-kill",
-    "tui_perm_answers--config", "tui_perm_pending--snap-after-kill", "tui_queued--snap-queued",
+    "bg_task_kill--snap-after-kill",
+    "fork--config",
+    "kill_midstream--snap-after-kill",
+    "subagent--config",
+    "tui_ask_pending--snap-after-kill",
+    "tui_perm_answers--config",
+    "tui_perm_pending--snap-after-kill",
+    "tui_queued--snap-queued",
 ];
 
 /// A question to the implementation: what, about which log, before which event.
@@ -196,8 +202,10 @@ fn unnoticed(id: &str, exempt: impl Fn(&str, &Value) -> bool) -> Vec<String> {
 #[test]
 fn every_change_of_a_truth_is_noticed() {
     // What is as true as something else is not asked for, nor is every denial.
-    let exempt = |place: &str, _: &Value| ["/also", "/verdict_also", "/approvals/"].iter().any(|part| place.contains(part));
-    let unnoticed: Vec<String> = TRUTHS.iter().flat_map(|case| unnoticed(&format!("import/claude-code/{case}"), exempt)).collect();
+    let exempt =
+        |place: &str, _: &Value| ["/also", "/verdict_also", "/approvals/"].iter().any(|part| place.contains(part));
+    let unnoticed: Vec<String> =
+        TRUTHS.iter().flat_map(|case| unnoticed(&format!("import/claude-code/{case}"), exempt)).collect();
     assert!(unnoticed.is_empty(), "nobody notices {unnoticed:#?}");
 }
 
@@ -263,7 +271,10 @@ fn what_is_as_true_is_accepted_and_nothing_else() {
     let implementation = Remembered::default();
     let set = Set::of("import/claude-code/tui_ask_pending--config");
     let mut truth = set.read();
-    assert_eq!((&truth["sessions"][0]["verdict"], &truth["sessions"][0]["verdict_also"]), (&json!("idle"), &json!(["awaiting_human"])));
+    assert_eq!(
+        (&truth["sessions"][0]["verdict"], &truth["sessions"][0]["verdict_also"]),
+        (&json!("idle"), &json!(["awaiting_human"]))
+    );
     assert!(!set.is_red(&implementation));
     truth["sessions"][0]["calls"][0]["state"] = "succeeded".into();
     truth["sessions"][0]["calls"][0]["also"] = json!(["failed"]);

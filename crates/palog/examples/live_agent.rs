@@ -16,9 +16,9 @@ use std::path::Path;
 use palog::cursor::Cursor;
 use palog::envelope::{ActorKind, Draft};
 use palog::events::{
-    ActionEnded, ActionProposed, ActionStarted, Applied, ApprovalEnded, ApprovalKind, ApprovalOutcome, ApprovalRequested, Data,
-    Effect, EffectClass, LogOpened, MessageAdded, ModelResponse, Outcome, Part, Recorded, Role, Scope, TurnEnd, TurnEnded,
-    TurnStarted, Usage,
+    ActionEnded, ActionProposed, ActionStarted, Applied, ApprovalEnded, ApprovalKind, ApprovalOutcome,
+    ApprovalRequested, Data, Effect, EffectClass, LogOpened, MessageAdded, ModelResponse, Outcome, Part, Recorded,
+    Role, Scope, TurnEnd, TurnEnded, TurnStarted, Usage,
 };
 use palog::json::Raw;
 use palog::live::{AppendError, Durability, Expect, LogFile, draft, new_id};
@@ -26,7 +26,9 @@ use palog::writer::args_digest;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let (Some(path), Some(prompt)) = (args.next(), args.next()) else { return Err("usage: live_agent LOG PROMPT".into()) };
+    let (Some(path), Some(prompt)) = (args.next(), args.next()) else {
+        return Err("usage: live_agent LOG PROMPT".into());
+    };
     run_turn(Path::new(&path), &prompt, |question| question.contains("greeting.txt"))?;
     Ok(())
 }
@@ -39,7 +41,11 @@ pub(crate) fn run_turn(path: &Path, prompt: &str, allow: impl Fn(&str) -> bool) 
     let (call, response) = (format!("call_{calls}"), format!("resp_{calls}"));
     let args = Raw::of(&["greeting.txt", prompt]);
     agent.propose(&response, &call, &args)?;
-    let told = if agent.ask(&call, &args, &allow)? { agent.act(path, &call, &args, prompt)? } else { "The user said no.".into() };
+    let told = if agent.ask(&call, &args, &allow)? {
+        agent.act(path, &call, &args, prompt)?
+    } else {
+        "The user said no.".into()
+    };
     agent.tell_model(&call, &told)?;
     agent.answer(&format!("{response}_2"))
 }
@@ -145,7 +151,10 @@ impl Agent {
     /// Acts, between a start and an end that are both on the disk before the next step.
     fn act(&mut self, path: &Path, call: &str, args: &Raw<'_>, text: &str) -> Result<String, AppendError> {
         let digest = args_digest(args).into();
-        self.commit(ActorKind::Harness, ActionStarted { action: call.into(), attempt: None, args_digest: Some(digest) })?;
+        self.commit(
+            ActorKind::Harness,
+            ActionStarted { action: call.into(), attempt: None, args_digest: Some(digest) },
+        )?;
         let done = std::fs::write(path.with_file_name("greeting.txt"), text);
         let (outcome, applied) = match done {
             Ok(()) => (Outcome::Succeeded, Applied::Yes),
@@ -153,7 +162,8 @@ impl Agent {
         };
         let told = done.map_or_else(|e| format!("It failed: {e}"), |()| "Written.".into());
         let error = (outcome == Outcome::Failed).then(|| told.as_str().into());
-        let ended = ActionEnded { action: call.into(), attempt: None, outcome, applied, output: None, receipt: None, error };
+        let ended =
+            ActionEnded { action: call.into(), attempt: None, outcome, applied, output: None, receipt: None, error };
         self.commit(ActorKind::Tool, ended)?;
         Ok(told)
     }

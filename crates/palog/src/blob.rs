@@ -244,7 +244,9 @@ impl BlobStore {
             let entries = files.into_iter().filter_map(|path| match path.symlink_metadata() {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => None,
                 Err(e) => Some(Err(e)),
-                Ok(meta) => Some(Ok(Stored { name: stored_name(path), size: meta.len(), modified: meta.modified().ok() })),
+                Ok(meta) => {
+                    Some(Ok(Stored { name: stored_name(path), size: meta.len(), modified: meta.modified().ok() }))
+                }
             });
             entries.chain(failure)
         }))

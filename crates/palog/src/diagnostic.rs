@@ -138,7 +138,9 @@ impl schemars::JsonSchema for Code {
         "Code".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let codes = Code::ALL.iter().map(|code| serde_json::json!({"const": code, "description": code.meaning(), "type": "string"}));
+        let codes = Code::ALL
+            .iter()
+            .map(|code| serde_json::json!({"const": code, "description": code.meaning(), "type": "string"}));
         schemars::json_schema!({"description": "What is wrong, `family.what`.", "oneOf": codes.collect::<Vec<_>>()})
     }
 }
@@ -331,7 +333,8 @@ pub struct Finding {
 impl From<&Group> for Finding {
     /// The particulars of a finding become the `detail` of its place, where it has no other.
     fn from(group: &Group) -> Self {
-        let place = |d: &Diagnostic| Place { detail: d.place.detail.clone().or_else(|| d.why.clone()), ..d.place.clone() };
+        let place =
+            |d: &Diagnostic| Place { detail: d.place.detail.clone().or_else(|| d.why.clone()), ..d.place.clone() };
         let at = group.first.iter().map(place).collect();
         Finding { code: group.code, severity: group.severity, rule: group.rule, count: group.count, at }
     }

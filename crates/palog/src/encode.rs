@@ -51,7 +51,13 @@ pub(crate) struct Encoder {
 impl Encoder {
     /// Adds the line of `draft` to `out`, line feed included, and moves values to blobs until it is short enough. Where
     /// that fails, `out` is as it was.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>, seq: u64, prev: Option<&str>, draft: &mut Draft<'_>) -> Result<(), WriteError> {
+    pub(crate) fn encode(
+        &self,
+        out: &mut Vec<u8>,
+        seq: u64,
+        prev: Option<&str>,
+        draft: &mut Draft<'_>,
+    ) -> Result<(), WriteError> {
         let start = out.len();
         let done = self.short_line(out, seq, prev, draft);
         if done.is_err() {
@@ -60,7 +66,13 @@ impl Encoder {
         done
     }
 
-    fn short_line(&self, out: &mut Vec<u8>, seq: u64, prev: Option<&str>, draft: &mut Draft<'_>) -> Result<(), WriteError> {
+    fn short_line(
+        &self,
+        out: &mut Vec<u8>,
+        seq: u64,
+        prev: Option<&str>,
+        draft: &mut Draft<'_>,
+    ) -> Result<(), WriteError> {
         let start = out.len();
         self.render(out, seq, prev, draft)?;
         if let Bulk::Blobs(store) = &self.bulk {

@@ -464,7 +464,8 @@ mod tests {
     /// R-ENV-020
     #[test]
     fn time_must_be_there_and_optional_members_are_never_null() {
-        let base = r#"{"palog":1,"log":"l","seq":0,"id":"e","type":"x.a/b","time":null,"actor":{"kind":"user"},"data":{}}"#;
+        let base =
+            r#"{"palog":1,"log":"l","seq":0,"id":"e","type":"x.a/b","time":null,"actor":{"kind":"user"},"data":{}}"#;
         assert!(Event::parse(base).is_ok());
         assert!(Event::parse(&base.replace(r#""time":null,"#, "")).is_err());
         assert!(Event::parse(&base.replace(r#""data""#, r#""epoch":null,"data""#)).is_err());

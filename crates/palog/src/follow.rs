@@ -153,7 +153,9 @@ impl Follow {
         if len == self.seen {
             // Nothing new here; so perhaps the log of that name is another file by now. One that was moved is followed.
             return match std::fs::metadata(&self.path) {
-                Ok(now) if Identity::of(&now) != Identity::of(&meta) => diverged("another file took the log's place".into()),
+                Ok(now) if Identity::of(&now) != Identity::of(&meta) => {
+                    diverged("another file took the log's place".into())
+                }
                 Err(e) if e.kind() == io::ErrorKind::NotFound && is_unlinked(&meta) => Err(e.into()),
                 _ => Ok(len),
             };
@@ -220,7 +222,8 @@ impl Follow {
                 continue;
             };
             len += at as u64;
-            let place = Place { line: Some(self.number), offset: Some(self.offset), length: Some(len), ..Place::default() };
+            let place =
+                Place { line: Some(self.number), offset: Some(self.offset), length: Some(len), ..Place::default() };
             self.too_long = Some(too_long(place, len));
             self.offset += len + 1;
             self.number += 1;

@@ -47,7 +47,11 @@ impl Order {
             if self.print_at(event.seq) == Some(print) {
                 self.find(Code::SeqRepeated, Severity::Warning, "R-ENV-005", format!("seq {} stands twice", event.seq));
             } else {
-                let why = format!("seq {} comes after seq {}, with other bytes than the first time", event.seq, self.next - 1);
+                let why = format!(
+                    "seq {} comes after seq {}, with other bytes than the first time",
+                    event.seq,
+                    self.next - 1
+                );
                 self.error(Code::SeqConflict, "R-ENV-005", why);
             }
             return false;

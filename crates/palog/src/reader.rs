@@ -25,7 +25,12 @@ impl Line<'_> {
     /// The place of the line, for a diagnostic.
     #[must_use]
     pub fn place(&self) -> Place {
-        Place { line: Some(self.number), offset: Some(self.offset), length: Some(self.bytes.len() as u64), ..Place::default() }
+        Place {
+            line: Some(self.number),
+            offset: Some(self.offset),
+            length: Some(self.bytes.len() as u64),
+            ..Place::default()
+        }
     }
 }
 
@@ -123,7 +128,8 @@ impl<R: Read> Lines<R> {
             if found.is_some() || self.eof {
                 self.number += 1;
                 self.offset = offset + len + u64::from(found.is_some());
-                let place = Place { line: Some(self.number), offset: Some(offset), length: Some(len), ..Place::default() };
+                let place =
+                    Place { line: Some(self.number), offset: Some(offset), length: Some(len), ..Place::default() };
                 return Ok(Next::TooLong(too_long(place, len)));
             }
             self.fill()?;
@@ -202,7 +208,9 @@ impl<R: Read> Reader<R> {
                     .because(format!("the log ends before seq {}", cursor.seq)),
                 Some(Item::Fault(_)) => continue,
                 Some(Item::Event(event, _)) if event.seq < cursor.seq => continue,
-                Some(Item::Event(event, line)) if event.seq == cursor.seq && Cursor::of(event.seq, line.bytes) == *cursor => {
+                Some(Item::Event(event, line))
+                    if event.seq == cursor.seq && Cursor::of(event.seq, line.bytes) == *cursor =>
+                {
                     return Ok((line.number, line.offset, line.bytes.len()));
                 }
                 Some(Item::Event(event, line)) => Diagnostic::new(Code::Diverged, Severity::Error, line.place())
@@ -284,29 +292,32 @@ pub(crate) fn parse(line: Line<'_>) -> Result<Event<'_>, Diagnostic> {
     if text.ends_with('\r') {
         return Err(error(Code::CarriageReturn, "R-BYT-002", "the line ends in a carriage return".into()));
     }
-    Event::parse(text).map_err(|e| {
-        use serde_json::error::Category;
-        match e.classify() {
-            Category::Data if text.trim_start().starts_with('{') => match version(text) {
-                Some(major) if major != u64::from(MAJOR) => error(
-                    Code::UnsupportedVersion,
-                    "R-ENV-001",
-                    format!("major version {major}; this reader knows {MAJOR}"),
-                ),
-                _ => error(Code::BadEnvelope, "R-ENV-002", detail(&e)),
-            },
-            Category::Data => error(Code::BadEnvelope, "R-ENV-002", "the line holds a JSON value that is no object".into()),
-            Category::Syntax | Category::Eof | Category::Io => error(Code::BadJson, "R-BYT-003", detail(&e)),
-        }
-    })
-    .and_then(|event| {
-        if event.palog == MAJOR {
-            Ok(event)
-        } else {
-            let why = format!("major version {}; this reader knows {MAJOR}", event.palog);
-            Err(error(Code::UnsupportedVersion, "R-ENV-001", why))
-        }
-    })
+    Event::parse(text)
+        .map_err(|e| {
+            use serde_json::error::Category;
+            match e.classify() {
+                Category::Data if text.trim_start().starts_with('{') => match version(text) {
+                    Some(major) if major != u64::from(MAJOR) => error(
+                        Code::UnsupportedVersion,
+                        "R-ENV-001",
+                        format!("major version {major}; this reader knows {MAJOR}"),
+                    ),
+                    _ => error(Code::BadEnvelope, "R-ENV-002", detail(&e)),
+                },
+                Category::Data => {
+                    error(Code::BadEnvelope, "R-ENV-002", "the line holds a JSON value that is no object".into())
+                }
+                Category::Syntax | Category::Eof | Category::Io => error(Code::BadJson, "R-BYT-003", detail(&e)),
+            }
+        })
+        .and_then(|event| {
+            if event.palog == MAJOR {
+                Ok(event)
+            } else {
+                let why = format!("major version {}; this reader knows {MAJOR}", event.palog);
+                Err(error(Code::UnsupportedVersion, "R-ENV-001", why))
+            }
+        })
 }
 
 /// The major version that a line claims, whatever else is wrong with it.

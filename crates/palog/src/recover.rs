@@ -10,7 +10,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::envelope::Time;
 use crate::events::{ActionKind, Applied, EffectClass, Join, LogEnd, Recorded, Scope};
-use crate::state::{Action, ActionState, Approval, ApprovalStatus, Count, Doubt, Observation, PendingKind, State, Told};
+use crate::state::{
+    Action, ActionState, Approval, ApprovalStatus, Count, Doubt, Observation, PendingKind, State, Told,
+};
 use crate::wire::{wire, words};
 
 words! {
@@ -230,7 +232,9 @@ pub fn recover(state: &State, context: &Context<'_>) -> Recovery {
         if !state.declares(Recorded::ActionProposed) {
             recovery.evidence.push(Evidence {
                 kind: EvidenceKind::UnseenCallsPossible,
-                text: "No source writes a call down before it acts, so there may have been more calls than the log holds.".into(),
+                text:
+                    "No source writes a call down before it acts, so there may have been more calls than the log holds."
+                        .into(),
                 event: None,
             });
         }
@@ -266,7 +270,8 @@ impl Owed {
     fn new(kind: SubjectKind, id: &str, decision: Decision, rule: &str, reason: String) -> Self {
         let subject = Subject { kind, id: id.to_owned() };
         let rule = rule.to_owned();
-        let obligation = Obligation { subject, call: None, decision, blocking: false, reason, rule, evidence: Vec::new() };
+        let obligation =
+            Obligation { subject, call: None, decision, blocking: false, reason, rule, evidence: Vec::new() };
         Owed { obligation, holds: Holds::Nothing }
     }
 
@@ -345,7 +350,9 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
     fn action(&mut self, action: &'s Action) {
         let name = title(action);
         match action.state {
-            ActionState::Unknown => self.unknown(action, "R-REC-007", format!("What became of {name} is not known: {}", doubt(action))),
+            ActionState::Unknown => {
+                self.unknown(action, "R-REC-007", format!("What became of {name} is not known: {}", doubt(action)))
+            }
             ActionState::Running => {
                 self.unknown(action, "R-REC-008", format!("{name} was under way, and nobody is known to hold it."));
             }
@@ -354,7 +361,9 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
                 self.owe(action, Decision::Ask, "R-REC-015", reason, Holds::Person, !action.passed_over);
             }
             ActionState::Proposed | ActionState::Approved => self.not_started(action),
-            ActionState::Succeeded | ActionState::Failed | ActionState::Cancelled | ActionState::Denied => self.ended(action),
+            ActionState::Succeeded | ActionState::Failed | ActionState::Cancelled | ActionState::Denied => {
+                self.ended(action)
+            }
             ActionState::Awaiting => {}
         }
     }
@@ -409,7 +418,8 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
     fn flaw_of_grants(&self, action: &Action) -> Option<&'static str> {
         let approvals = self.approvals.get(action.action.as_str())?;
         let granted = |a: &&&Approval| a.status == ApprovalStatus::Granted;
-        let (now, before): (Vec<&Approval>, Vec<&Approval>) = approvals.iter().filter(granted).partition(|a| a.attempt == action.attempt);
+        let (now, before): (Vec<&Approval>, Vec<&Approval>) =
+            approvals.iter().filter(granted).partition(|a| a.attempt == action.attempt);
         let lasting = |a: &&Approval| matches!(a.scope, Some(Scope::Session | Scope::Rule));
         if now.iter().any(|a| a.join == Join::Inferred) {
             return Some("that the grant is about it is a guess");
@@ -417,12 +427,14 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
         if now.iter().any(|a| a.args_digest.is_some() && a.args_digest != action.args_digest) {
             return Some("the grant is for other arguments");
         }
-        (now.is_empty() && !before.is_empty() && !before.iter().any(lasting)).then_some("its grant was spent by an earlier attempt")
+        (now.is_empty() && !before.is_empty() && !before.iter().any(lasting))
+            .then_some("its grant was spent by an earlier attempt")
     }
 
     fn ended(&mut self, action: &'s Action) {
         let name = title(action);
-        let left_behind = action.state == ActionState::Failed && matches!(action.applied, Applied::Yes | Applied::Partial);
+        let left_behind =
+            action.state == ActionState::Failed && matches!(action.applied, Applied::Yes | Applied::Partial);
         let writes = matches!(action.class, EffectClass::WriteLocal | EffectClass::WriteRemote);
         if left_behind && writes && !self.compensated.contains(action.action.as_str()) {
             let reason = format!("{name} failed and left something behind.");
@@ -532,10 +544,12 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
             });
         }
         let about = |o: &&Observation| o.subject.as_deref() == Some(&action.action) && !is_status(&o.fact);
-        found.extend(self.state.observations.iter().chain(self.context.observations).filter(about).map(|seen| Evidence {
-            kind: EvidenceKind::Observed,
-            text: format!("{} was seen by {}.", seen.fact, seen.source),
-            event: seen.recorded.as_ref().map(|r| r.event.clone()),
+        found.extend(self.state.observations.iter().chain(self.context.observations).filter(about).map(|seen| {
+            Evidence {
+                kind: EvidenceKind::Observed,
+                text: format!("{} was seen by {}.", seen.fact, seen.source),
+                event: seen.recorded.as_ref().map(|r| r.event.clone()),
+            }
         }));
         if let Some(key) = &action.idempotency_key {
             let text = format!("It was to act under the key {key:?}.");
@@ -567,7 +581,11 @@ fn on_screen<'s>(state: &'s State, context: &'s Context<'_>) -> Option<(&'s str,
         return None;
     }
     let mut open = state.actions.iter().filter(|a| {
-        !a.inherited && !a.passed_over && !a.is_settled() && a.state != ActionState::Lapsed && a.doubt != Some(Doubt::Accepted)
+        !a.inherited
+            && !a.passed_over
+            && !a.is_settled()
+            && a.state != ActionState::Lapsed
+            && a.doubt != Some(Doubt::Accepted)
     });
     match (open.next(), open.next()) {
         (Some(action), None) if action.state == ActionState::Unknown => Some((&action.action, newest)),

@@ -16,7 +16,11 @@ use crate::state::State;
 /// Unknown members are allowed everywhere, and so are events of unknown types: a minor version may add both.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Value)> {
-    vec![("event.schema.json", event()), ("context.schema.json", written::<Context>()), ("state.schema.json", written::<State>())]
+    vec![
+        ("event.schema.json", event()),
+        ("context.schema.json", written::<Context>()),
+        ("state.schema.json", written::<State>()),
+    ]
 }
 
 /// The schema of a document that is only written.
@@ -157,10 +161,18 @@ mod tests {
             r#"{"fact":"waiting","subject":"c1","as_of":"2026-11-29T12:08:59.866Z","source":"status/1","detail":{"status":"waiting"}}"#,
             ["59.866Z", "59.866"],
         ),
-        ("config.set", r#"{"model":"m","tools":["Bash"],"skills":[],"directory":"/tmp/proj/demo"}"#, [r#""m""#, "null"]),
+        (
+            "config.set",
+            r#"{"model":"m","tools":["Bash"],"skills":[],"directory":"/tmp/proj/demo"}"#,
+            [r#""m""#, "null"],
+        ),
         ("turn.started", r#"{"turn":"t","message":"m"}"#, [r#""t""#, "null"]),
         ("turn.ended", r#"{"turn":"t","how":"interrupted"}"#, [r#""how":"interrupted""#, r#""reason":"x""#]),
-        ("input.queued", r#"{"input":"i","parts":[{"type":"text","text":"later"}]}"#, [r#""text":"later""#, r#""note":"later""#]),
+        (
+            "input.queued",
+            r#"{"input":"i","parts":[{"type":"text","text":"later"}]}"#,
+            [r#""text":"later""#, r#""note":"later""#],
+        ),
         ("input.ended", r#"{"input":"i","outcome":"taken","message":"m"}"#, ["taken", "eaten"]),
         (
             "message.added",
@@ -189,15 +201,27 @@ mod tests {
             r#"{"action":"c1","outcome":"not_applied","basis":"human","next_check":"2026-11-29T12:08:59Z"}"#,
             ["2026-11-29", "2026-13-29"],
         ),
-        ("approval.requested", r#"{"approval":"a1","kind":"permission","action":"c1","options":["yes"],"join":"exact"}"#, ["permission", "leave"]),
-        ("approval.ended", r#"{"action":"c1","outcome":"granted","scope":"once","args":{"command":"ls -l"}}"#, ["once", "twice"]),
+        (
+            "approval.requested",
+            r#"{"approval":"a1","kind":"permission","action":"c1","options":["yes"],"join":"exact"}"#,
+            ["permission", "leave"],
+        ),
+        (
+            "approval.ended",
+            r#"{"action":"c1","outcome":"granted","scope":"once","args":{"command":"ls -l"}}"#,
+            ["once", "twice"],
+        ),
         (
             "context.compacted",
             r#"{"trigger":"auto","window":[{"event":"e1"},{"event":"e2","parts":[]},{"message":{"role":"user","parts":[]}}],"tokens_before":9}"#,
             [r#"{"event":"e1"}"#, r#"{"event":"e1","message":{"role":"user","parts":[]}}"#],
         ),
         ("branch.moved", r#"{"to":"root"}"#, [r#""root""#, "null"]),
-        ("child.spawned", r#"{"child":"l","session":"s","action":"c1","kind":"subagent","link":"explicit"}"#, ["subagent", "pet"]),
+        (
+            "child.spawned",
+            r#"{"child":"l","session":"s","action":"c1","kind":"subagent","link":"explicit"}"#,
+            ["subagent", "pet"],
+        ),
         ("child.ended", r#"{"child":"l","status":"completed","output":"ok"}"#, [r#""child":"l""#, r#""child":7"#]),
         (
             "note.added",
@@ -266,7 +290,10 @@ mod tests {
             base.clone(),
             with("turn.started", "x.org.example/thing"),
             with("turn.started", "some.day"),
-            with(r#""time":null"#, r#""time":"2026-11-29T12:08:59.866Z","later":true,"recorded":"2026-11-29T12:09:00Z""#),
+            with(
+                r#""time":null"#,
+                r#""time":"2026-11-29T12:08:59.866Z","later":true,"recorded":"2026-11-29T12:09:00Z""#,
+            ),
         ];
         for line in good {
             assert!(validator.is_valid(&json(&line)) && Event::parse(&line).is_ok(), "{line}");
@@ -283,16 +310,20 @@ mod tests {
             assert!(!validator.is_valid(&json(&line)), "the schema takes {line}");
             assert!(Event::parse(&line).is_err(), "the reader takes {line}");
         }
-        for line in [with(r#""palog":1"#, r#""palog":2"#), with("turn.started", "Started"), with("turn.started", "x.thing")] {
+        for line in
+            [with(r#""palog":1"#, r#""palog":2"#), with("turn.started", "Started"), with("turn.started", "x.thing")]
+        {
             assert!(!validator.is_valid(&json(&line)), "the schema takes {line}");
         }
     }
 
     #[test]
     fn a_context_fits_its_schema() {
-        let log: String = SAMPLES.iter().enumerate().map(|(seq, (kind, data, _))| line(seq, kind, data) + "\n").collect();
+        let log: String =
+            SAMPLES.iter().enumerate().map(|(seq, (kind, data, _))| line(seq, kind, data) + "\n").collect();
         let at = At::Seq(SAMPLES.iter().position(|(kind, ..)| *kind == "action.proposed").expect("a place") as u64);
-        let context = serde_json::to_value(context(Cursor::new(log), at, None).expect("a context")).expect("it serialises");
+        let context =
+            serde_json::to_value(context(Cursor::new(log), at, None).expect("a context")).expect("it serialises");
         let validator = validator("context.schema.json");
         assert!(validator.is_valid(&context), "{context:#}");
         for list in ["messages", "unresolved", "omitted"] {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::diagnostic::Code;
 use crate::events::{
-    ActionKind, Applied, ApprovalKind, ChildKind, ChildLink, EffectClass, Join, LogEnd, ParentMode, Reconciled, Recorded, Scope,
+    ActionKind, Applied, ApprovalKind, ChildKind, ChildLink, EffectClass, Join, LogEnd, ParentMode, Reconciled,
+    Recorded, Scope,
 };
 use crate::wire::{wire, words};
 
@@ -483,7 +484,10 @@ impl Action {
     /// Whether it is settled: it ended with a known effect, or was refused.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        matches!(self.state, ActionState::Succeeded | ActionState::Failed | ActionState::Cancelled | ActionState::Denied)
+        matches!(
+            self.state,
+            ActionState::Succeeded | ActionState::Failed | ActionState::Cancelled | ActionState::Denied
+        )
     }
 
     /// Whether the model proposed it and waits to be told what became of it.

@@ -168,12 +168,14 @@ impl<'o> Validator<'o> {
             self.error(Code::DuplicateId, "R-ENV-007", format!("the id {:?} stands twice", event.id), event, line);
         }
         self.missing.remove(&key);
-        let parent = event.parent.as_deref().filter(|parent| *parent != "root").map(|parent| (parent, Code::MissingParent));
+        let parent =
+            event.parent.as_deref().filter(|parent| *parent != "root").map(|parent| (parent, Code::MissingParent));
         let causes = event.cause.iter().map(|cause| (&**cause, Code::MissingCause));
         for (name, code) in parent.into_iter().chain(causes) {
             let key = Key::of(name);
             if !self.ids.contains(&key) {
-                let place = || Place { record: Some(event.id.to_string()), names: Some(name.to_owned()), ..line.place() };
+                let place =
+                    || Place { record: Some(event.id.to_string()), names: Some(name.to_owned()), ..line.place() };
                 self.missing.entry(key).or_insert_with(|| Missing { names: name.to_owned(), code, place: place() });
             }
         }
@@ -234,7 +236,15 @@ impl<'o> Validator<'o> {
         self.report(code, Severity::Error, rule, why, event, line);
     }
 
-    fn report(&mut self, code: Code, severity: Severity, rule: &'static str, why: String, event: &Event<'_>, line: Line<'_>) {
+    fn report(
+        &mut self,
+        code: Code,
+        severity: Severity,
+        rule: &'static str,
+        why: String,
+        event: &Event<'_>,
+        line: Line<'_>,
+    ) {
         let place = Place { record: Some(event.id.to_string()), ..line.place() };
         self.found.diagnostics.push(Diagnostic::new(code, severity, place).rule(rule).because(why));
     }

@@ -104,7 +104,12 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// When the blob store refuses.
-    pub fn blob(&mut self, bytes: &[u8], media: &str, name: Option<&str>) -> Result<Option<BlobRef<'static>>, WriteError> {
+    pub fn blob(
+        &mut self,
+        bytes: &[u8],
+        media: &str,
+        name: Option<&str>,
+    ) -> Result<Option<BlobRef<'static>>, WriteError> {
         match &self.encoder.bulk {
             Bulk::Blobs(store) => Ok(Some(store.put(bytes, media, name)?)),
             Bulk::Inline => Ok(None),

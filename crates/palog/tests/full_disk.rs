@@ -57,7 +57,10 @@ fn write_until_full(path: PathBuf) {
     assert!(matches!(&refused, AppendError::Io(e) if e.kind() == std::io::ErrorKind::FileTooLarge), "{refused:?}");
     assert_eq!(std::fs::read(&path).expect("read"), before);
     let small = &mut message("small".into(), 10);
-    assert_eq!(log.append(small, Expect::head(head), Durability::Sync).expect("there is room for little").seq, head.seq + 1);
+    assert_eq!(
+        log.append(small, Expect::head(head), Durability::Sync).expect("there is room for little").seq,
+        head.seq + 1
+    );
 
     let mut reader = Reader::new(std::fs::File::open(&path).expect("open"));
     for seq in 0..=head.seq + 1 {

@@ -123,7 +123,12 @@ fn examples_are_what_they_say() {
                 let found = validate(log.as_bytes(), &Options::new()).expect("memory can be read").diagnostics;
                 assert!(found.is_empty(), "{chapter}: {:?}", found.groups());
                 let (state, found) = reduce(log.as_bytes()).expect("memory can be read");
-                assert_eq!(found.count(Severity::Error) + found.count(Severity::Warning), 0, "{chapter}: {:?}", found.groups());
+                assert_eq!(
+                    found.count(Severity::Error) + found.count(Severity::Warning),
+                    0,
+                    "{chapter}: {:?}",
+                    found.groups()
+                );
                 let recovery = recover(&state, &Context::new());
                 assert_eq!(format!("verdict={}", recovery.verdict), *verdict, "{chapter}");
             }
@@ -171,7 +176,9 @@ fn member_tables() -> BTreeMap<String, Vec<Vec<String>>> {
             let line = text.trim();
             if let Some(heading) = line.strip_prefix('#') {
                 subject = Some(heading.trim_start_matches('#').trim().to_owned());
-            } else if let Some(name) = line.strip_prefix('*').and_then(|l| l.strip_suffix('*')).filter(|n| !n.contains(['*', ' '])) {
+            } else if let Some(name) =
+                line.strip_prefix('*').and_then(|l| l.strip_suffix('*')).filter(|n| !n.contains(['*', ' ']))
+            {
                 subject = Some(name.to_owned());
             } else if let (Some(mut rows), Some(name)) = (table(&text), &subject)
                 && rows[0] == ["member", "type", "presence", "meaning"]
@@ -191,7 +198,8 @@ fn type_of(schema: &Value, node: &Value) -> String {
     }
     if let Some(name) = node["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
         let target = &schema["$defs"][name];
-        let words: Option<Vec<&str>> = target["oneOf"].as_array().and_then(|all| all.iter().map(|w| w["const"].as_str()).collect());
+        let words: Option<Vec<&str>> =
+            target["oneOf"].as_array().and_then(|all| all.iter().map(|w| w["const"].as_str()).collect());
         return match (name, words) {
             ("Recorded", _) => "recorded".into(),
             ("WindowItem", _) => "window item".into(),
@@ -247,7 +255,10 @@ fn member_tables_are_those_of_the_schemas() {
     take("1. Members", &schema, &mut wrong);
     for rule in schema["allOf"].as_array().expect("payloads") {
         let name = rule["if"]["properties"]["type"]["const"].as_str().expect("a type");
-        let form = rule["then"]["properties"]["data"]["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")).expect("a form");
+        let form = rule["then"]["properties"]["data"]["$ref"]
+            .as_str()
+            .and_then(|r| r.strip_prefix("#/$defs/"))
+            .expect("a form");
         take(name, &schema["$defs"][form], &mut wrong);
     }
     for object in ["Actor", "Copy", "Src", "Agent", "Derived", "Parent", "Usage", "Effect"] {
@@ -255,7 +266,10 @@ fn member_tables_are_those_of_the_schemas() {
     }
     // The only table of something that is in no schema: what a kept record is kept in.
     let kept = tables.remove("12. Vendor types").map(|rows| rows.concat());
-    assert_eq!(kept.as_deref().map(|cells| &cells[..3]), Some(&["`record`".to_owned(), "value".into(), "required".into()][..]));
+    assert_eq!(
+        kept.as_deref().map(|cells| &cells[..3]),
+        Some(&["`record`".to_owned(), "value".into(), "required".into()][..])
+    );
     wrong.extend(tables.keys().map(|name| format!("a member table of {name}, which no schema has")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -338,7 +352,8 @@ fn the_table_of_codes_is_that_of_the_code() {
         writeln!(text, "| `{code}` | {} | {} |", code.meaning(), code.remedy()).expect("a string takes all");
     }
     generated("07-conformance.md", "codes", &text);
-    let families: BTreeSet<&str> = Code::ALL.iter().filter_map(|code| code.as_str().split_once('.')).map(|(family, _)| family).collect();
+    let families: BTreeSet<&str> =
+        Code::ALL.iter().filter_map(|code| code.as_str().split_once('.')).map(|(family, _)| family).collect();
     let chapter = &chapters()["07-conformance.md"];
     for family in families {
         assert!(chapter.contains(&format!("`{family}`")), "the family {family} belongs to no phase");
@@ -368,7 +383,11 @@ fn ids(text: &str) -> BTreeSet<String> {
         let fits = chapter.bytes().all(|b| b.is_ascii_uppercase()) && number.bytes().all(|b| b.is_ascii_digit());
         fits && chapter.len() == 3 && number.len() == 3 && id.as_bytes()[5] == b'-'
     };
-    text.match_indices("R-").filter_map(|(at, _)| text.get(at..at + 9)).filter(|id| is_id(id)).map(str::to_owned).collect()
+    text.match_indices("R-")
+        .filter_map(|(at, _)| text.get(at..at + 9))
+        .filter(|id| is_id(id))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -455,7 +474,8 @@ fn reserved_names_hold_all_names() {
     let stated = rules();
     reserved.rules.extend(stated.keys().cloned());
     let sources = sources();
-    reserved.rules_without_code = stated.into_keys().filter(|id| sources.iter().all(|text| !text.contains(id.as_str()))).collect();
+    reserved.rules_without_code =
+        stated.into_keys().filter(|id| sources.iter().all(|text| !text.contains(id.as_str()))).collect();
     let schema = schema();
     let mut objects = vec![("envelope".to_owned(), &schema)];
     for (name, object) in schema["$defs"].as_object().expect("definitions") {
@@ -520,8 +540,10 @@ fn word_tables_are_those_of_the_types() {
         assert!(chapter.contains(word.as_str()), "04 does not have {word}");
     }
     let state = schemars::schema_for!(palog::state::State).to_value();
-    let named: BTreeSet<String> =
-        first_column("04-reducer.md", "member").iter().flat_map(|cell| cell.split(", ").map(|m| m.trim_matches('`').to_owned())).collect();
+    let named: BTreeSet<String> = first_column("04-reducer.md", "member")
+        .iter()
+        .flat_map(|cell| cell.split(", ").map(|m| m.trim_matches('`').to_owned()))
+        .collect();
     let members: BTreeSet<String> = state["properties"].as_object().expect("members").keys().cloned().collect();
     assert_eq!(named, members, "members of the state");
 }

@@ -56,7 +56,8 @@ fn writer() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let mut dice = Dice(number("PALOG_SEED").unwrap_or(1) | 1);
     let acknowledged = folder.join(format!("acknowledged.{}", std::process::id()));
-    let mut acknowledged = OpenOptions::new().create(true).append(true).open(acknowledged).expect("a file for what was acknowledged");
+    let mut acknowledged =
+        OpenOptions::new().create(true).append(true).open(acknowledged).expect("a file for what was acknowledged");
     loop {
         let mut log = match LogFile::open(log_path(&folder)) {
             Ok(log) => log,

@@ -8,12 +8,16 @@ impl Conversation {
     pub(super) fn compaction(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
         let parent = self.link(here, Class::Boundary, digest);
         let meta = here.record.compact_metadata.as_ref();
-        let event = |ids: &Ids, uuid: &str| WindowItem::Event { event: ids.event(Native::Uuid(uuid), 0).hex().into(), parts: None };
+        let event = |ids: &Ids, uuid: &str| WindowItem::Event {
+            event: ids.event(Native::Uuid(uuid), 0).hex().into(),
+            parts: None,
+        };
         let mut window = Vec::new();
         if let Some(meta) = meta {
             let messages = meta.preserved_messages.as_ref();
             let segment = meta.preserved_segment.as_ref();
-            let anchor = messages.and_then(|m| m.anchor_uuid.as_deref()).or(segment.and_then(|s| s.anchor_uuid.as_deref()));
+            let anchor =
+                messages.and_then(|m| m.anchor_uuid.as_deref()).or(segment.and_then(|s| s.anchor_uuid.as_deref()));
             window.extend(anchor.map(|uuid| event(&self.out.ids, uuid)));
             match messages.and_then(|m| m.uuids.as_ref()) {
                 Some(uuids) => window.extend(uuids.iter().map(|uuid| event(&self.out.ids, uuid))),
@@ -21,7 +25,8 @@ impl Conversation {
                     // Older boundaries name the ends of the segment only.
                     let ends = segment.and_then(|s| s.head_uuid.as_deref().zip(s.tail_uuid.as_deref()));
                     let between = ends.and_then(|(head, tail)| self.graph.between(head, tail)).unwrap_or_default();
-                    window.extend(between.into_iter().map(|e| WindowItem::Event { event: e.hex().into(), parts: None }));
+                    window
+                        .extend(between.into_iter().map(|e| WindowItem::Event { event: e.hex().into(), parts: None }));
                 }
             }
         }
@@ -59,7 +64,8 @@ impl Conversation {
         let Some(attachment) = here.record.attachment.as_ref() else { return self.unknown(here, kind, digest) };
         match attachment.r#type.as_deref() {
             Some("queued_command") if let Some(prompt) = &attachment.prompt => {
-                let notification = attachment.origin.as_ref().is_some_and(|o| o.kind.as_deref() == Some("task-notification"));
+                let notification =
+                    attachment.origin.as_ref().is_some_and(|o| o.kind.as_deref() == Some("task-notification"));
                 let class = if notification { Class::Client } else { Class::Prompt };
                 let parent = self.link(here, class, digest);
                 let (purpose, actor) =

@@ -134,15 +134,28 @@ impl Conversation {
                 self.emit(here, ActorKind::User, None, ended)?;
             }
             Said::Prompt => self.permission_mode(here, false)?,
-            Said::Notification | Said::Command | Said::CommandOutput | Said::Summary | Said::Continuation | Said::Reminder | Said::Result => {}
+            Said::Notification
+            | Said::Command
+            | Said::CommandOutput
+            | Said::Summary
+            | Said::Continuation
+            | Said::Reminder
+            | Said::Result => {}
         }
         Ok(())
     }
 
     /// Ends the queued input that a message holds.
-    pub(super) fn delivered(&mut self, here: &mut Here<'_>, content: &Content<'_>, how: Operation, id: EventId) -> Written {
+    pub(super) fn delivered(
+        &mut self,
+        here: &mut Here<'_>,
+        content: &Content<'_>,
+        how: Operation,
+        id: EventId,
+    ) -> Written {
         let Some(input) = text_hash(content).and_then(|hash| self.queue.deliver(hash, how)) else { return Ok(()) };
-        let ended = InputEnded { input: input.hex().into(), outcome: InputOutcome::Taken, message: Some(id.hex().into()) };
+        let ended =
+            InputEnded { input: input.hex().into(), outcome: InputOutcome::Taken, message: Some(id.hex().into()) };
         self.emit(here, ActorKind::Harness, None, ended).map(drop)
     }
 
@@ -154,11 +167,19 @@ impl Conversation {
             Some(rest.split_once(&format!("</{name}>"))?.0.trim().to_owned())
         };
         let (Some(call), Some(status)) = (member("tool-use-id"), member("status")) else { return Ok(()) };
-        let (Some((outcome, applied)), Some((_, action))) = (tools::notification(&status), self.calls.get_mut(&call)) else {
+        let (Some((outcome, applied)), Some((_, action))) = (tools::notification(&status), self.calls.get_mut(&call))
+        else {
             return Ok(());
         };
-        let ended =
-            ActionEnded { action: action.into(), attempt: None, outcome, applied, output: None, receipt: None, error: None };
+        let ended = ActionEnded {
+            action: action.into(),
+            attempt: None,
+            outcome,
+            applied,
+            output: None,
+            receipt: None,
+            error: None,
+        };
         self.emit(here, ActorKind::Harness, None, ended).map(drop)
     }
 
@@ -305,7 +326,8 @@ impl Conversation {
         let parent = self.link(here, Class::Client, digest);
         let stand_in = only_text(content).is_some_and(|t| t == NO_RESPONSE);
         let parts = self.parts(here, content)?;
-        let (actor, purpose) = if stand_in { (ActorKind::Harness, Some("continuation")) } else { (ActorKind::Model, None) };
+        let (actor, purpose) =
+            if stand_in { (ActorKind::Harness, Some("continuation")) } else { (ActorKind::Model, None) };
         let added = MessageAdded { partial: Some(true), ..plain(Role::Assistant, parts, purpose) };
         self.emit(here, actor, parent, added).map(drop)
     }
@@ -331,15 +353,18 @@ impl Conversation {
             "redacted_thinking" if let Some(data) = &m.data => {
                 Part::Reasoning { text: None, opaque: Some(anthropic(Some("redacted_thinking"), data.borrowed())) }
             }
-            "image" if let Some(source) = &m.source => match (&*source.r#type.clone().unwrap_or_default(), &source.media_type, &source.data) {
-                ("base64", Some(media), Some(data)) => {
-                    Part::Image { media: media.clone(), data: self.picture(here, data, media)? }
+            "image" if let Some(source) = &m.source => {
+                match (&*source.r#type.clone().unwrap_or_default(), &source.media_type, &source.data) {
+                    ("base64", Some(media), Some(data)) => {
+                        Part::Image { media: media.clone(), data: self.picture(here, data, media)? }
+                    }
+                    _ => Part::Opaque(anthropic(Some("image"), block.raw.borrowed())),
                 }
-                _ => Part::Opaque(anthropic(Some("image"), block.raw.borrowed())),
-            },
+            }
             other => {
                 if !OPAQUE_BLOCKS.contains(&other) {
-                    let known = ["text", "thinking", "redacted_thinking", "image", "tool_use", "tool_result"].contains(&other);
+                    let known =
+                        ["text", "thinking", "redacted_thinking", "image", "tool_use", "tool_result"].contains(&other);
                     let code = if known { Code::UnexpectedShape } else { Code::UnknownBlock };
                     let place = Place { kind: Some(other.to_owned()), ..self.out.place(here.span) };
                     self.out.warn(code, place);
@@ -350,7 +375,12 @@ impl Conversation {
     }
 
     /// A picture: a blob of its bytes where the target has blobs and the base64 can be made again from them.
-    pub(super) fn picture<'d>(&mut self, here: &Here<'_>, data: &'d Raw<'_>, media: &str) -> Result<Value<'d>, WriteError> {
+    pub(super) fn picture<'d>(
+        &mut self,
+        here: &Here<'_>,
+        data: &'d Raw<'_>,
+        media: &str,
+    ) -> Result<Value<'d>, WriteError> {
         let token = data.get().trim_matches('"');
         let Some(bytes) = BASE64.decode(token).ok().filter(|_| data.is_string()) else {
             return Ok(Value::Inline(data.borrowed()));

@@ -19,8 +19,7 @@ use palog::envelope::{ActorKind, Copy, CopyHow, Draft, Src, SrcHow, Time};
 use palog::events::{
     ActionEnded, ActionProposed, ApprovalEnded, ApprovalOutcome, BranchMoved, ChildEnded, ChildKind, ChildLink,
     ChildSpawned, CompactionTrigger, ConfigSet, ContextCompacted, Data, Effect, InputEnded, InputOutcome, InputQueued,
-    MessageAdded, ModelResponse, NoteAdded, Opaque, Part, Role, TurnEnd, TurnEnded, TurnStarted,
-    Usage, WindowItem,
+    MessageAdded, ModelResponse, NoteAdded, Opaque, Part, Role, TurnEnd, TurnEnded, TurnStarted, Usage, WindowItem,
 };
 use palog::json::{Omission, Omitted, OmittedReason, Raw, Str, Value};
 use palog::writer::{WriteError, args_digest};
@@ -54,7 +53,8 @@ const KEPT: &[&str] = &[
 ];
 
 /// Subtypes of `system` that are known and kept.
-const KEPT_SYSTEM: &[&str] = &["api_error", "away_summary", "informational", "scheduled_task_fire", "stop_hook_summary"];
+const KEPT_SYSTEM: &[&str] =
+    &["api_error", "away_summary", "informational", "scheduled_task_fire", "stop_hook_summary"];
 
 /// Blocks of the provider that are known and carried as they stand.
 const OPAQUE_BLOCKS: &[&str] = &[
@@ -243,7 +243,8 @@ impl Conversation {
             ("last-prompt", _) if record.leaf_uuid.is_some() => self.leaf(&mut here, &kind)?,
             _ => {
                 let known = KEPT.contains(&&*record.r#type)
-                    || record.r#type == *"system" && record.subtype.as_deref().is_some_and(|s| KEPT_SYSTEM.contains(&s));
+                    || record.r#type == *"system"
+                        && record.subtype.as_deref().is_some_and(|s| KEPT_SYSTEM.contains(&s));
                 if !known {
                     let code = if matches!(&*record.r#type, "user" | "assistant" | "system" | "summary") {
                         Code::UnexpectedShape
@@ -384,7 +385,8 @@ impl Conversation {
         let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
         let id = self.out.ids.event(here.native, 0).hex();
         let data = self.out.log.kept(kind, raw);
-        let mut draft = Draft::new(id, ActorKind::Harness, data).from(src(&self.out.source, here.span, Some(SrcHow::Opaque)));
+        let mut draft =
+            Draft::new(id, ActorKind::Harness, data).from(src(&self.out.source, here.span, Some(SrcHow::Opaque)));
         draft.time = here.time.clone();
         draft.copy = Some(Copy { log: None, event: Some(self.graph.event(first).hex().into()), how: CopyHow::Replay });
         draft.ignorable = Some(true);

@@ -90,7 +90,8 @@ impl Conversation {
 
     /// What a result says of its call.
     fn outcome(&mut self, here: &mut Here<'_>, action: String, verdict: Verdict, facts: &ToolUseResult<'_>) -> Written {
-        let denied = |actor| (ApprovalEnded { outcome: ApprovalOutcome::Denied, ..ended_approval(action.clone()) }, actor);
+        let denied =
+            |actor| (ApprovalEnded { outcome: ApprovalOutcome::Denied, ..ended_approval(action.clone()) }, actor);
         match verdict {
             Verdict::Ended(outcome, applied) => {
                 let output = self.output(here, facts)?;
@@ -154,7 +155,11 @@ impl Conversation {
     }
 
     /// What a call gave back beyond what the model was told: a picture, or output that went to a file.
-    fn output<'r>(&mut self, here: &Here<'_>, facts: &'r ToolUseResult<'_>) -> Result<Option<Vec<Part<'r>>>, WriteError> {
+    fn output<'r>(
+        &mut self,
+        here: &Here<'_>,
+        facts: &'r ToolUseResult<'_>,
+    ) -> Result<Option<Vec<Part<'r>>>, WriteError> {
         if let Some(path) = facts.persisted_output_path.as_deref() {
             let name = path.rsplit('/').next().unwrap_or(path);
             let name = format!("tool-results/{name}");

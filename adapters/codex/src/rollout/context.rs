@@ -4,9 +4,7 @@ use super::items::missing;
 use super::parts::openai;
 use super::*;
 
-use palog::events::{
-    Applied, CompactionTrigger, ContextCompacted, Outcome, Part, Role, WindowItem, WindowMessage,
-};
+use palog::events::{Applied, CompactionTrigger, ContextCompacted, Outcome, Part, Role, WindowItem, WindowMessage};
 
 use crate::record::Compacted;
 
@@ -76,7 +74,8 @@ impl Rollout {
                 message(Role::Assistant, vec![Part::Reasoning { text: None, opaque }])
             }
             (other, _) => {
-                let opaque = palog::events::Opaque { kind: Some(other.to_owned().into()), ..openai(None, raw.borrowed()) };
+                let opaque =
+                    palog::events::Opaque { kind: Some(other.to_owned().into()), ..openai(None, raw.borrowed()) };
                 message(Role::Assistant, vec![Part::Opaque(opaque)])
             }
         })
@@ -85,7 +84,9 @@ impl Rollout {
     /// An answer of the user to a question of the model.
     pub(super) fn retained(&mut self, here: &mut Here<'_>, retained: &Retained<'_>, kind: &str) -> Written {
         let call = retained.call_id.as_deref().filter(|_| retained.r#type.as_deref() == Some("verified_answer"));
-        let Some((known, action)) = call.and_then(|call| self.calls.get_mut(call)) else { return self.keep(here, kind) };
+        let Some((known, action)) = call.and_then(|call| self.calls.get_mut(call)) else {
+            return self.keep(here, kind);
+        };
         known.ended = true;
         let output = retained.questions.as_ref().map(|q| vec![Part::Json { value: Value::Inline(q.borrowed()) }]);
         self.ended(here, action, Outcome::Succeeded, Applied::Yes, output)
@@ -103,11 +104,9 @@ fn owned(part: Part<'_>) -> Part<'static> {
             kind: opaque.kind.map(Str::into_owned),
             value: opaque.value.into_owned(),
         }),
-        Part::File { name, media, data } => Part::File {
-            name: name.map(Str::into_owned),
-            media: media.map(Str::into_owned),
-            data: data.into_owned(),
-        },
+        Part::File { name, media, data } => {
+            Part::File { name: name.map(Str::into_owned), media: media.map(Str::into_owned), data: data.into_owned() }
+        }
         Part::Action { action } => Part::Action { action: action.into_owned() },
         _ => Part::Json { value: missing() },
     }

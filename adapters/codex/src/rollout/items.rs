@@ -4,7 +4,8 @@ use super::parts::{first_text, openai};
 use super::*;
 
 use palog::events::{
-    ActionEnded, ActionProposed, ApprovalEnded, ApprovalOutcome, Applied, Effect, MessageAdded, Outcome, Part, Role, TurnStarted,
+    ActionEnded, ActionProposed, Applied, ApprovalEnded, ApprovalOutcome, Effect, MessageAdded, Outcome, Part, Role,
+    TurnStarted,
 };
 use palog::json::{Omission, Omitted, OmittedReason};
 use palog::writer::args_digest;
@@ -90,14 +91,23 @@ fn ext(members: &[(&str, Option<&str>)]) -> Option<Raw<'static>> {
 
 impl Rollout {
     /// One item. `raw` is its text; `summary` says that the model made it for a compaction.
-    pub(super) fn item(&mut self, here: &mut Here<'_>, item: &Item<'_>, raw: &str, summary: bool, kind: &str) -> Written {
+    pub(super) fn item(
+        &mut self,
+        here: &mut Here<'_>,
+        item: &Item<'_>,
+        raw: &str,
+        summary: bool,
+        kind: &str,
+    ) -> Written {
         match item.r#type.as_deref().unwrap_or_default() {
             "message" => self.message(here, item, raw, summary, kind),
             "reasoning" => {
                 self.begin_if_due(here)?;
                 let texts: Vec<_> = item.summary.iter().flatten().filter_map(|s| s.text.as_ref()?.text()).collect();
                 let text = match &item.summary.as_deref() {
-                    Some([Content { text: Some(text), .. }]) if text.is_string() => Some(Value::Inline(text.borrowed())),
+                    Some([Content { text: Some(text), .. }]) if text.is_string() => {
+                        Some(Value::Inline(text.borrowed()))
+                    }
                     _ => (!texts.is_empty()).then(|| Value::from(texts.join("\n\n").as_str()).into_owned()),
                 };
                 let Ok(whole) = Raw::parse(raw) else { return Ok(()) };
@@ -105,7 +115,9 @@ impl Rollout {
                 self.spoken(here, vec![part], None, None).map(drop)
             }
             "function_call" | "custom_tool_call" | "local_shell_call" => self.call(here, item, kind),
-            "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => self.output(here, item, raw),
+            "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
+                self.output(here, item, raw)
+            }
             "agent_message" => self.agent_message(here, raw),
             other if OPAQUE.contains(&other) => {
                 let Ok(whole) = Raw::parse(raw) else { return Ok(()) };
@@ -266,11 +278,16 @@ impl Rollout {
             args,
             args_digest: digest.into(),
             kind: tools::kind(name, namespace),
-            effect: tools::effect(name, namespace).map(|c| Effect { class: Some(c), idempotency_key: None, target: None }),
+            effect: tools::effect(name, namespace).map(|c| Effect {
+                class: Some(c),
+                idempotency_key: None,
+                target: None,
+            }),
             compensates: None,
         };
         let marked = (r#type != "function_call").then_some(r#type);
-        self.emit_with(here, ActorKind::Model, proposed, None, ext(&[("type", marked), ("namespace", namespace)])).map(drop)
+        self.emit_with(here, ActorKind::Model, proposed, None, ext(&[("type", marked), ("namespace", namespace)]))
+            .map(drop)
     }
 
     fn output(&mut self, here: &mut Here<'_>, item: &Item<'_>, raw: &str) -> Written {
@@ -320,7 +337,8 @@ impl Rollout {
         applied: Applied,
         output: Option<Vec<Part<'_>>>,
     ) -> Written {
-        let ended = ActionEnded { action: action.into(), attempt: None, outcome, applied, output, receipt: None, error: None };
+        let ended =
+            ActionEnded { action: action.into(), attempt: None, outcome, applied, output, receipt: None, error: None };
         self.emit(here, ActorKind::Tool, ended).map(drop)
     }
 

@@ -24,7 +24,9 @@ use palog_adapter::{Records, Span, Taken, Transcript};
 use crate::FORMAT;
 use crate::calls::Calls;
 use crate::lineage::{Natives, item_id};
-use crate::record::{Event, Form, Item, Line, Meta, Retained, Settings, TYPES, Typed, UsageRecord, looks_like_record, parse};
+use crate::record::{
+    Event, Form, Item, Line, Meta, Retained, Settings, TYPES, Typed, UsageRecord, looks_like_record, parse,
+};
 use crate::usage::{Counted, Totals};
 
 /// Where copies of another session's records end.
@@ -275,7 +277,10 @@ impl Rollout {
             }
             if !base.at_hand {
                 let why = "the history before it is in another file".to_owned();
-                self.out.log.diagnostics.push(Diagnostic::new(Code::MissingParent, Severity::Warning, place).because(why));
+                self.out
+                    .log
+                    .diagnostics
+                    .push(Diagnostic::new(Code::MissingParent, Severity::Warning, place).because(why));
             }
         }
         let instructions = meta.base_instructions.as_ref().map(|b| &b.text).or(meta.instructions.as_ref());
@@ -387,7 +392,12 @@ impl Rollout {
     }
 
     /// Appends an event of the record at hand and returns its id.
-    fn emit<'d>(&mut self, here: &mut Here<'_>, actor: ActorKind, data: impl Into<Data<'d>>) -> Result<EventId, WriteError> {
+    fn emit<'d>(
+        &mut self,
+        here: &mut Here<'_>,
+        actor: ActorKind,
+        data: impl Into<Data<'d>>,
+    ) -> Result<EventId, WriteError> {
         self.emit_how(here, actor, data, None)
     }
 
@@ -422,7 +432,8 @@ impl Rollout {
                 // Offsets in the other file are other ones.
                 Native::Offset(_) => None,
             };
-            draft.copy = Some(Copy { log: Some(ids::log(&FORMAT, &copies.session).into()), event: original, how: copies.how });
+            draft.copy =
+                Some(Copy { log: Some(ids::log(&FORMAT, &copies.session).into()), event: original, how: copies.how });
         }
         if matches!(draft.data, Data::Kept(..)) {
             draft.ignorable = Some(true);

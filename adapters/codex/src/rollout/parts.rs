@@ -22,7 +22,11 @@ fn data_url(url: &str) -> Option<(&str, &str)> {
 
 impl Rollout {
     /// The parts of a content: a list, or one text.
-    pub(super) fn parts<'d>(&mut self, here: &Here<'_>, content: Option<&'d Raw<'_>>) -> Result<Vec<Part<'d>>, WriteError> {
+    pub(super) fn parts<'d>(
+        &mut self,
+        here: &Here<'_>,
+        content: Option<&'d Raw<'_>>,
+    ) -> Result<Vec<Part<'d>>, WriteError> {
         let Some(content) = content else { return Ok(Vec::new()) };
         if content.is_string() {
             return Ok(vec![Part::Text { text: Value::Inline(content.borrowed()) }]);
@@ -38,11 +42,10 @@ impl Rollout {
         let content: Option<Content<'_>> = parse(&raw);
         let kind = content.as_ref().and_then(|c| c.r#type.as_deref()).unwrap_or_default();
         match (kind, &content) {
-            ("input_text" | "output_text" | "text" | "summary_text" | "reasoning_text", Some(Content { text: Some(text), .. }))
-                if text.is_string() =>
-            {
-                Ok(Part::Text { text: Value::Inline(text.clone().into_owned()) })
-            }
+            (
+                "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text",
+                Some(Content { text: Some(text), .. }),
+            ) if text.is_string() => Ok(Part::Text { text: Value::Inline(text.clone().into_owned()) }),
             ("input_image", Some(Content { image_url: Some(url), .. })) => {
                 let text = url.text().unwrap_or_default();
                 match data_url(&text) {
@@ -54,7 +57,15 @@ impl Rollout {
                 }
             }
             _ => {
-                let known = ["input_text", "output_text", "input_image", "input_file", "input_audio", "refusal", "encrypted_content"];
+                let known = [
+                    "input_text",
+                    "output_text",
+                    "input_image",
+                    "input_file",
+                    "input_audio",
+                    "refusal",
+                    "encrypted_content",
+                ];
                 if !known.contains(&kind) {
                     self.warn_kind(Code::UnknownBlock, here.span, kind);
                 }

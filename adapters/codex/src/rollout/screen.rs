@@ -43,8 +43,16 @@ const KEPT: &[&str] = &[
 ];
 
 /// Items of the screen that repeat what an item of the context says.
-const REPEATED: &[&str] =
-    &["UserMessage", "AgentMessage", "Reasoning", "ContextCompaction", "EnteredReviewMode", "ExitedReviewMode", "Plan", "WebSearch"];
+const REPEATED: &[&str] = &[
+    "UserMessage",
+    "AgentMessage",
+    "Reasoning",
+    "ContextCompaction",
+    "EnteredReviewMode",
+    "ExitedReviewMode",
+    "Plan",
+    "WebSearch",
+];
 
 /// Where a command comes from that a person typed.
 const USER_SHELL: &str = "user_shell";
@@ -136,7 +144,9 @@ impl Rollout {
                 known.ended = true;
                 action
             }
-            None if call.starts_with("exec-") || done.source.as_deref() == Some(USER_SHELL) => self.unasked(here, done, what, call)?,
+            None if call.starts_with("exec-") || done.source.as_deref() == Some(USER_SHELL) => {
+                self.unasked(here, done, what, call)?
+            }
             // The record with the call may be lost.
             None => call.to_owned(),
         };
@@ -148,7 +158,10 @@ impl Rollout {
             End::Declined => self.denied(here, action, ActorKind::User)?,
             End::Open => {}
         }
-        let spawn = matches!((what, done.tool.as_deref()), ("CollabAgentToolCall", Some("spawn_agent")) | ("SubAgentActivity", _));
+        let spawn = matches!(
+            (what, done.tool.as_deref()),
+            ("CollabAgentToolCall", Some("spawn_agent")) | ("SubAgentActivity", _)
+        );
         let threads = done.receiver_thread_ids.iter().flatten().chain(&done.agent_thread_id).filter(|_| spawn);
         for thread in threads {
             self.spawned(here, thread, Some(call))?;
@@ -265,7 +278,9 @@ fn patch(done: &Done<'_>) -> End {
 fn tool(done: &Done<'_>) -> End {
     let result = done.result.as_ref().map(Raw::get).unwrap_or_default();
     // Older clients: `{"Ok": …}` or `{"Err": …}`.
-    let answered = result.starts_with("{\"content\"") || result.starts_with("{\"Ok\"") || result.starts_with("{\"structuredContent\"");
+    let answered = result.starts_with("{\"content\"")
+        || result.starts_with("{\"Ok\"")
+        || result.starts_with("{\"structuredContent\"");
     let failed = result.contains("\"isError\":true") || result.contains("\"is_error\":true");
     match (done.status.as_deref(), answered) {
         (Some("completed"), _) => End::At(Outcome::Succeeded, Applied::Yes),

@@ -72,7 +72,9 @@ impl Rollout {
     /// The last turns are taken out of the context.
     pub(super) fn rolled_back(&mut self, here: &mut Here<'_>, turns: u64, kind: &str) -> Written {
         let turns = usize::try_from(turns).unwrap_or(usize::MAX).min(self.before_prompts.len());
-        let Some(at) = self.before_prompts.len().checked_sub(turns).filter(|_| turns > 0) else { return self.keep(here, kind) };
+        let Some(at) = self.before_prompts.len().checked_sub(turns).filter(|_| turns > 0) else {
+            return self.keep(here, kind);
+        };
         let to = self.before_prompts[at].0;
         self.before_prompts.truncate(at);
         self.move_head(here, to)

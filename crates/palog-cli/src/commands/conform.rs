@@ -63,12 +63,17 @@ fn find(wanted: &Cases) -> Result<Vec<Case>, Failure> {
     let directory = &wanted.directory;
     let name = directory.display().to_string();
     let place = directory.canonicalize().map_err(|e| {
-        Failure::unreadable(&name, &e).help("run it where the cases are, or name their directory: palog conform run DIR")
+        Failure::unreadable(&name, &e)
+            .help("run it where the cases are, or name their directory: palog conform run DIR")
     })?;
     let Some((fixtures, below)) = set(&place) else {
-        return Err(Failure::new(Exit::NothingMatched, format!("{name} is no directory of cases: it is not within one called {SET}")));
+        return Err(Failure::new(
+            Exit::NothingMatched,
+            format!("{name} is no directory of cases: it is not within one called {SET}"),
+        ));
     };
-    let mut cases = Case::all(&fixtures).map_err(|why| Failure::new(Exit::Unreadable, format!("a case cannot be loaded: {why}")))?;
+    let mut cases = Case::all(&fixtures)
+        .map_err(|why| Failure::new(Exit::Unreadable, format!("a case cannot be loaded: {why}")))?;
     cases.retain(|case| {
         Path::new(&case.id).starts_with(&below)
             && wanted.level.is_none_or(|level| case.level <= level)
@@ -132,14 +137,19 @@ fn report(results: Vec<(Case, Vec<String>)>) -> Report {
     let roles = roles.into_iter().map(|(role, levels)| RoleScore {
         role: role.word(),
         level: levels.keys().max().map_or("", |level| level.word()),
-        score: levels.values().fold(Score::default(), |sum, one| Score { passed: sum.passed + one.passed, total: sum.total + one.total }),
+        score: levels
+            .values()
+            .fold(Score::default(), |sum, one| Score { passed: sum.passed + one.passed, total: sum.total + one.total }),
         levels: levels.into_iter().map(|(level, score)| LevelScore { level: level.word(), score }).collect(),
     });
     Report {
         implementation: Implementation { name: "palog", version: env!("CARGO_PKG_VERSION"), spec: SPEC },
         roles: roles.collect(),
         rules: rules.into_iter().map(|(rule, score)| RuleScore { rule, score }).collect(),
-        cases: results.into_iter().map(|(one, failures)| output::Result { case: case(one), passed: failures.is_empty(), failures }).collect(),
+        cases: results
+            .into_iter()
+            .map(|(one, failures)| output::Result { case: case(one), passed: failures.is_empty(), failures })
+            .collect(),
     }
 }
 
@@ -149,7 +159,9 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_anything() {
-        for (pattern, text) in [("*", ""), ("a*c", "abbc"), ("*/faults/*", "import/faults/01"), ("a?c", "abc"), ("**b", "aab"), ("", "")] {
+        for (pattern, text) in
+            [("*", ""), ("a*c", "abbc"), ("*/faults/*", "import/faults/01"), ("a?c", "abc"), ("**b", "aab"), ("", "")]
+        {
             assert!(like(pattern.as_bytes(), text.as_bytes()), "{pattern} {text}");
         }
         for (pattern, text) in [("", "a"), ("a", ""), ("a*c", "abcd"), ("?", "ab"), ("*/x", "x")] {

@@ -24,7 +24,8 @@ pub(crate) fn man(terminal: &mut Terminal, args: &Man) -> Result<Exit, Failure> 
     let mut command = &palog;
     for name in &args.command {
         command = command.find_subcommand(name).ok_or_else(|| {
-            Failure::new(Exit::NothingMatched, format!("there is no command {:?}", clean_line(name))).help("palog --help names all")
+            Failure::new(Exit::NothingMatched, format!("there is no command {:?}", clean_line(name)))
+                .help("palog --help names all")
         })?;
     }
     let title = command.get_display_name().unwrap_or("palog").to_owned();

@@ -63,7 +63,8 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
     let work = find(args)?;
     if work.sessions.len() > 1 && !matches!(destination, Destination::Directory(_)) {
         // Fails, and lists them.
-        choose("the input", candidates(&work.sessions), None).map_err(|failure| failure.help("-o DIR/ writes them all, each to a log of its own"))?;
+        choose("the input", candidates(&work.sessions), None)
+            .map_err(|failure| failure.help("-o DIR/ writes them all, each to a log of its own"))?;
     }
     let mut target = Selected {
         inner: match &destination {
@@ -132,7 +133,8 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
 
 /// The sessions that are asked for.
 fn find(args: &Import) -> Result<Work, Failure> {
-    let mut work = Work { sessions: Vec::new(), agent: None, roots: Vec::new(), hints: Vec::new(), found: Report::default() };
+    let mut work =
+        Work { sessions: Vec::new(), agent: None, roots: Vec::new(), hints: Vec::new(), found: Report::default() };
     let only = args.from.map(crate::args::Vendor::vendor);
     let mut seen = BTreeSet::new();
     let mut nothing = None;
@@ -143,7 +145,10 @@ fn find(args: &Import) -> Result<Work, Failure> {
         }
         if is_dash(path) {
             if args.session.is_some() {
-                return Err(Failure::new(Exit::Usage, "--session chooses among the sessions of files and directories, and standard input holds one"));
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "--session chooses among the sessions of files and directories, and standard input holds one",
+                ));
             }
             check("standard input", input::content_of_stdin()?)?;
             work.sessions.push(input::session_from_stdin(only)?);
@@ -170,7 +175,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
                 let input = file.strip_prefix(path).unwrap_or(file).to_string_lossy().into_owned();
                 let place = Place { input: Some(input), ..Place::default() };
                 let why = "it is named like a session, and its content is none of one; it was not imported";
-                work.found.diagnostics.push(Diagnostic::new(Code::NothingRecognised, Severity::Error, place).because(why));
+                work.found
+                    .diagnostics
+                    .push(Diagnostic::new(Code::NothingRecognised, Severity::Error, place).because(why));
             }
         }
         work.roots.push(path.into());
@@ -190,7 +197,10 @@ fn find(args: &Import) -> Result<Work, Failure> {
 /// Refuses what needs no import, or cannot be.
 fn check(name: &str, content: Content) -> Result<(), Failure> {
     match content {
-        Content::Log => Err(Failure::new(Exit::Usage, format!("{name} is a log of palog already")).help(format!("palog show {name}"))),
+        Content::Log => {
+            Err(Failure::new(Exit::Usage, format!("{name} is a log of palog already"))
+                .help(format!("palog show {name}")))
+        }
         Content::Zstd => Err(compressed(name)),
         Content::Empty => Err(Failure::new(Exit::Unreadable, format!("{name} is empty"))),
         Content::Other => Ok(()),
@@ -210,7 +220,13 @@ fn record(error: &ImportError, report: &mut Report) {
 }
 
 /// Prints the report: to standard error, if standard output holds a log.
-fn tell(terminal: &mut Terminal, args: &Import, destination: &Destination, report: &Report, sources: &Sources) -> Result<(), Failure> {
+fn tell(
+    terminal: &mut Terminal,
+    args: &Import,
+    destination: &Destination,
+    report: &Report,
+    sources: &Sources,
+) -> Result<(), Failure> {
     let to_err = *destination == Destination::Stdout;
     match (args.format, to_err) {
         (Format::Json, true) => write_json(&mut terminal.err, report),
@@ -233,7 +249,12 @@ fn tell(terminal: &mut Terminal, args: &Import, destination: &Destination, repor
 }
 
 /// The exit status: partial success is never 0.
-fn conclude(terminal: &mut Terminal, mut failures: Vec<(String, Failure)>, sessions: usize, errors: bool) -> Result<Exit, Failure> {
+fn conclude(
+    terminal: &mut Terminal,
+    mut failures: Vec<(String, Failure)>,
+    sessions: usize,
+    errors: bool,
+) -> Result<Exit, Failure> {
     if sessions == 1
         && let Some((_, failure)) = failures.pop()
     {

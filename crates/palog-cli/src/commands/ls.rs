@@ -60,7 +60,10 @@ fn roots() -> Result<Vec<PathBuf>, Failure> {
     let home = set("HOME").or_else(|| set("USERPROFILE"));
     let below = |name: &str| home.as_ref().map(|home| home.join(name));
     let roots: Vec<PathBuf> =
-        [set("CLAUDE_CONFIG_DIR").or_else(|| below(".claude")), set("CODEX_HOME").or_else(|| below(".codex"))].into_iter().flatten().collect();
+        [set("CLAUDE_CONFIG_DIR").or_else(|| below(".claude")), set("CODEX_HOME").or_else(|| below(".codex"))]
+            .into_iter()
+            .flatten()
+            .collect();
     if roots.is_empty() {
         return Err(Failure::new(Exit::Usage, "nothing tells where the home directory is").help("palog ls PATH"));
     }
@@ -78,7 +81,8 @@ fn roots() -> Result<Vec<PathBuf>, Failure> {
 fn judge(paths: &[PathBuf], sessions: &mut [Session]) -> Result<(), Failure> {
     let mut found = HashMap::new();
     for path in paths {
-        let discovery = vendors::discover(path, None).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
+        let discovery =
+            vendors::discover(path, None).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
         found.extend(discovery.sessions.into_iter().filter_map(|s| Some((s.path()?.to_path_buf(), s))));
     }
     let progress = Progress::new(sessions.iter().map(|s| s.listed.bytes).sum());

@@ -38,12 +38,17 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Recover) -> Result<Exit, Failu
         Format::Human => {
             let overview = Overview::of(&state);
             let settled = state.actions.iter().rfind(|a| a.is_settled() && !a.inherited);
-            let calls: HashSet<&str> =
-                recovery.obligations.iter().filter_map(|o| o.call.as_ref().map(|c| c.action.as_str())).chain(settled.map(|a| a.action.as_str())).collect();
+            let calls: HashSet<&str> = recovery
+                .obligations
+                .iter()
+                .filter_map(|o| o.call.as_ref().map(|c| c.action.as_str()))
+                .chain(settled.map(|a| a.action.as_str()))
+                .collect();
             let texts: HashSet<&str> = recovery.obligations.iter().map(|o| o.subject.id.as_str()).collect();
             let facts = Facts::gather(&log, &calls, &texts).map_err(|e| log.unreadable(&e))?;
             let style = terminal.out_style;
-            Page { overview: &overview, state: &state, recovery: &recovery, facts: &facts, now, style }.render(&mut terminal.out)?;
+            Page { overview: &overview, state: &state, recovery: &recovery, facts: &facts, now, style }
+                .render(&mut terminal.out)?;
         }
     }
     Ok(Exit::Ok)
@@ -60,5 +65,6 @@ fn now(given: Option<&str>) -> Result<Timestamp, Failure> {
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).map_err(|e| Failure::unreadable(&name, &e))?;
-    serde_json::from_str(&text).map_err(|e| Failure::new(Exit::Unreadable, format!("{name} does not have the form that is asked for: {e}")))
+    serde_json::from_str(&text)
+        .map_err(|e| Failure::new(Exit::Unreadable, format!("{name} does not have the form that is asked for: {e}")))
 }

@@ -28,7 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) fn run(terminal: &mut Terminal, args: &Show) -> Result<Exit, Failure> {
     let log = input::open(terminal, &args.subject)?;
     if args.follow && log.path().is_none() {
-        let failure = Failure::new(Exit::Usage, format!("{} is no file with a log: only such a file can be followed", log.name));
+        let failure =
+            Failure::new(Exit::Usage, format!("{} is no file with a log: only such a file can be followed", log.name));
         return Err(failure.help("palog import makes a log of a vendor's session"));
     }
     if let Some(cursor) = &args.after {
@@ -93,7 +94,10 @@ fn each(
     };
     // A log that grows meanwhile is read as far as it was looked at before: what comes then is for whoever follows it.
     let read = match overview.end {
-        Some(end) => transcript(Beginning { file: log.file(), at: 0, len: if args.follow { end.events } else { end.bytes } }, &mut visit),
+        Some(end) => transcript(
+            Beginning { file: log.file(), at: 0, len: if args.follow { end.events } else { end.bytes } },
+            &mut visit,
+        ),
         None => transcript(log.file(), &mut visit),
     };
     written?;
@@ -127,7 +131,10 @@ fn follow(
                     Ok(data) => (data, None),
                     Err(e) => {
                         let fault = Diagnostic::new(Code::BadPayload, Severity::Error, line.place());
-                        (Data::Other(event.kind.as_str().into(), event.data.borrowed()), Some(fault.because(e.to_string())))
+                        (
+                            Data::Other(event.kind.as_str().into(), event.data.borrowed()),
+                            Some(fault.because(e.to_string())),
+                        )
                     }
                 };
                 if let Some(item) = Item::alone(&event, &data) {

@@ -34,7 +34,10 @@ pub(crate) fn run(terminal: &mut Terminal, args: &State) -> Result<Exit, Failure
     let (state, faults) = reducer.finish();
     input::tell_faults(terminal, &log, &faults)?;
     if let (false, Some(at)) = (reached, args.at) {
-        return Err(Failure::new(Exit::NothingMatched, format!("{} has no event {at}; the last one is {}", log.name, state.counts.events.0.saturating_sub(1))));
+        return Err(Failure::new(
+            Exit::NothingMatched,
+            format!("{} has no event {at}; the last one is {}", log.name, state.counts.events.0.saturating_sub(1)),
+        ));
     }
     match args.subject.format {
         Format::Json => terminal.json(&state)?,

@@ -37,7 +37,9 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Validate) -> Result<Exit, Fail
             Ok(mut found) => {
                 if found.events == 0 && found.is_valid() {
                     let place = Place { line: Some(1), offset: Some(0), ..Place::default() };
-                    let empty = Diagnostic::new(Code::NotOpened, Severity::Error, place).because("the log holds no event").rule("R-ENV-003");
+                    let empty = Diagnostic::new(Code::NotOpened, Severity::Error, place)
+                        .because("the log holds no event")
+                        .rule("R-ENV-003");
                     found.diagnostics.push(empty);
                 }
                 found
@@ -55,7 +57,8 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Validate) -> Result<Exit, Fail
         if args.format == Format::Human {
             let alien = log.path().is_some_and(|path| matches!(input::content_of(path), Ok(Content::Other)));
             if alien && !valid {
-                terminal.help(&format!("{} does not begin like a log; palog import reads the files of vendors", log.name));
+                terminal
+                    .help(&format!("{} does not begin like a log; palog import reads the files of vendors", log.name));
             }
             let style = terminal.out_style;
             let sources = Sources::new(log.path().map(ToOwned::to_owned));
@@ -65,7 +68,12 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Validate) -> Result<Exit, Fail
             terminal.flush()?;
             let word = if valid { style.green("valid") } else { style.red("invalid") };
             let findings = summary(&found.diagnostics).map_or_else(String::new, |s| format!(", {s}"));
-            writeln!(terminal.out, "{word}: {} ({}{findings})", clean_line(&log.name), count(found.events, "event", "events"))?;
+            writeln!(
+                terminal.out,
+                "{word}: {} ({}{findings})",
+                clean_line(&log.name),
+                count(found.events, "event", "events")
+            )?;
         }
         logs.push(Log { path: path.to_string_lossy().into_owned(), valid, diagnostics: found.diagnostics });
     }

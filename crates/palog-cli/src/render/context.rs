@@ -43,7 +43,8 @@ pub(crate) fn render_input(out: &mut dyn Write, style: Style, context: &openai::
             }
             call @ ("function_call" | "custom_tool_call" | "local_shell_call") => {
                 writeln!(out, "{}", style.bold("assistant"))?;
-                let input = ["arguments", "input"].iter().map(|name| of(name)).find(|text| !text.is_empty()).unwrap_or(call);
+                let input =
+                    ["arguments", "input"].iter().map(|name| of(name)).find(|text| !text.is_empty()).unwrap_or(call);
                 indent(out, &format!("(call of {} as {}) {}", of("name"), of("call_id"), short(input, 300)))?;
             }
             "function_call_output" | "custom_tool_call_output" => {
@@ -72,8 +73,16 @@ fn lacks(out: &mut dyn Write, style: Style, unresolved: &[Unresolved], omitted: 
     }
     for left_out in omitted.iter().take(10) {
         let what = left_out.part.as_deref().unwrap_or("event");
-        let which = left_out.action.as_ref().or(left_out.event.as_ref()).map_or_else(String::new, |id| format!(" of {}", clean_line(id)));
-        writeln!(out, "{}", style.yellow(&format!("left out: {what}{which} ({})", left_out.reason.word().replace('_', " "))))?;
+        let which = left_out
+            .action
+            .as_ref()
+            .or(left_out.event.as_ref())
+            .map_or_else(String::new, |id| format!(" of {}", clean_line(id)));
+        writeln!(
+            out,
+            "{}",
+            style.yellow(&format!("left out: {what}{which} ({})", left_out.reason.word().replace('_', " ")))
+        )?;
     }
     let more = omitted.len().saturating_sub(10);
     if more > 0 {

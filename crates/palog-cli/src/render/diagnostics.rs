@@ -43,7 +43,9 @@ impl Sources {
                 _ => None,
             };
         };
-        let named = |root: &&PathBuf| root.is_file() && (Path::new(input) == root.as_path() || root.file_name().is_some_and(|n| n == input));
+        let named = |root: &&PathBuf| {
+            root.is_file() && (Path::new(input) == root.as_path() || root.file_name().is_some_and(|n| n == input))
+        };
         let below = self.roots.iter().flat_map(|root| {
             let as_named = Path::new(input).starts_with(root).then(|| PathBuf::from(input));
             as_named.into_iter().chain([root.join(input)])
@@ -53,7 +55,12 @@ impl Sources {
 }
 
 /// Prints findings, the worst first. Of mere information only the number is told.
-pub(crate) fn render(out: &mut dyn Write, style: Style, diagnostics: &Diagnostics, sources: &Sources) -> io::Result<()> {
+pub(crate) fn render(
+    out: &mut dyn Write,
+    style: Style,
+    diagnostics: &Diagnostics,
+    sources: &Sources,
+) -> io::Result<()> {
     some(out, style, diagnostics.groups().iter().filter(|g| g.severity != Severity::Info).collect(), sources)
 }
 
@@ -146,7 +153,8 @@ fn one(out: &mut dyn Write, style: Style, diagnostic: &Diagnostic, sources: &Sou
         ("type", &place.kind),
         ("detail", &place.detail),
     ];
-    let facts: Vec<String> = facts.iter().filter_map(|(name, value)| value.as_ref().map(|v| format!("{name} {}", short(v, 120)))).collect();
+    let facts: Vec<String> =
+        facts.iter().filter_map(|(name, value)| value.as_ref().map(|v| format!("{name} {}", short(v, 120)))).collect();
     if !facts.is_empty() {
         writeln!(out, "{margin} = {}", facts.join(", "))?;
     }

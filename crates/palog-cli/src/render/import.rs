@@ -24,7 +24,8 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, report: &Report) -> io::
         writeln!(out, "… and {}", count(more, "more log", "more logs"))?;
     }
     let sum = |of: fn(&palog_import::InputReport) -> u64| report.inputs.iter().map(of).sum::<u64>();
-    let (records, kept, foreign, fragments) = (sum(|i| i.records), sum(|i| i.kept), sum(|i| i.foreign), sum(|i| i.fragments));
+    let (records, kept, foreign, fragments) =
+        (sum(|i| i.records), sum(|i| i.kept), sum(|i| i.foreign), sum(|i| i.fragments));
     let mut parts = vec![
         count(report.logs.len() as u64, "log", "logs"),
         format!("{} of {}", count(records, "record", "records"), count(report.inputs.len() as u64, "file", "files")),

@@ -28,7 +28,10 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, sessions: &[Session]) ->
     let verdict_width = widest(&mut verdicts.iter().copied());
     for (((session, id), place), verdict) in sessions.iter().zip(&ids).zip(&places).zip(&verdicts) {
         let listed = &session.listed;
-        let when = listed.last_activity.as_ref().map_or_else(String::new, |time| time.as_str().chars().take(16).collect::<String>().replace('T', " "));
+        let when = listed
+            .last_activity
+            .as_ref()
+            .map_or_else(String::new, |time| time.as_str().chars().take(16).collect::<String>().replace('T', " "));
         let judged = match verdict_width {
             0 => String::new(),
             width => format!("{}  ", colour(style, session.verdict, &format!("{verdict:width$}"))),
@@ -40,7 +43,10 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, sessions: &[Session]) ->
         };
         let id = style.bold(&format!("{id:id_width$}"));
         let vendor = if vendor_width > 0 { format!("{:vendor_width$}  ", listed.vendor) } else { String::new() };
-        let line = format!("{when:16}  {vendor}{id}  {:>7}  {judged}{place:place_width$}  {title}{agents}", size(listed.bytes));
+        let line = format!(
+            "{when:16}  {vendor}{id}  {:>7}  {judged}{place:place_width$}  {title}{agents}",
+            size(listed.bytes)
+        );
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
@@ -88,7 +94,8 @@ fn colour(style: Style, verdict: Option<Verdict>, text: &str) -> String {
 
 /// The beginnings of ids that are enough to tell them apart, and at least eight characters.
 fn short_ids(sessions: &[Session]) -> Vec<String> {
-    let ids: Vec<String> = sessions.iter().map(|s| s.listed.id.as_deref().map_or_else(|| "-".into(), clean_line)).collect();
+    let ids: Vec<String> =
+        sessions.iter().map(|s| s.listed.id.as_deref().map_or_else(|| "-".into(), clean_line)).collect();
     let mut sorted: Vec<&str> = ids.iter().map(String::as_str).collect();
     sorted.sort_unstable();
     sorted.dedup();
@@ -119,6 +126,9 @@ mod tests {
 
     #[test]
     fn sizes_are_readable() {
-        assert_eq!([0, 999, 1_000, 12_345, 3_400_000, 250_000_000].map(size), ["0 B", "999 B", "1 kB", "12 kB", "3.4 MB", "250 MB"]);
+        assert_eq!(
+            [0, 999, 1_000, 12_345, 3_400_000, 250_000_000].map(size),
+            ["0 B", "999 B", "1 kB", "12 kB", "3.4 MB", "250 MB"]
+        );
     }
 }

@@ -84,7 +84,8 @@ impl Overview {
                     }
                 }
                 Ok(Some(Item::Fault(fault))) => {
-                    bytes = bytes.max(fault.place.offset.unwrap_or_default() + fault.place.length.unwrap_or_default() + 1);
+                    bytes =
+                        bytes.max(fault.place.offset.unwrap_or_default() + fault.place.length.unwrap_or_default() + 1);
                 }
                 Err(error) => {
                     failure = Some(error);
@@ -95,8 +96,11 @@ impl Overview {
         match failure {
             Some(error) => Err(log.unreadable(&error)),
             None => {
-                overview.end = Some(last).filter(|(.., line)| !line.is_empty())
-                    .map(|(seq, events, line)| End { cursor: Cursor::of(seq, &line), events, bytes });
+                overview.end = Some(last).filter(|(.., line)| !line.is_empty()).map(|(seq, events, line)| End {
+                    cursor: Cursor::of(seq, &line),
+                    events,
+                    bytes,
+                });
                 Ok(overview)
             }
         }
@@ -127,7 +131,8 @@ impl Overview {
                 self.session = own(&opened.session);
                 self.agent = own(&opened.agent.name);
                 self.version = opened.agent.version.as_ref().and_then(own);
-                self.parent = opened.parent.as_ref().and_then(|p| p.session.as_ref().and_then(own).or_else(|| own(&p.log)));
+                self.parent =
+                    opened.parent.as_ref().and_then(|p| p.session.as_ref().and_then(own).or_else(|| own(&p.log)));
             }
             Data::ConfigSet(config) => {
                 let set = |at: &mut Option<String>, text: &Option<palog::json::Str<'_>>| {

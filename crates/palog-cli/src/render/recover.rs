@@ -60,7 +60,9 @@ impl Page<'_> {
         let s = self.style;
         let held = self.blocking().count() as u64;
         let line = match self.recovery.verdict {
-            Verdict::Indeterminate => s.red("CANNOT TELL. The log is damaged, or newer than this program: nothing can be concluded from it."),
+            Verdict::Indeterminate => {
+                s.red("CANNOT TELL. The log is damaged, or newer than this program: nothing can be concluded from it.")
+            }
             Verdict::Closed => s.green("CLOSED. The session is over."),
             Verdict::Owned => s.yellow("IN USE. Somebody holds this session right now."),
             Verdict::NeedsReconcile => {
@@ -84,8 +86,12 @@ impl Page<'_> {
         if let Some(parent) = &o.parent {
             rows.push(row("parent", parent));
         }
-        let branch = o.branch.as_deref().filter(|b| *b != "HEAD").map_or_else(String::new, |b| format!(" (branch {b})"));
-        rows.push(row("directory", &o.directory.as_ref().map_or_else(|| "(not told)".into(), |d| format!("{d}{branch}"))));
+        let branch =
+            o.branch.as_deref().filter(|b| *b != "HEAD").map_or_else(String::new, |b| format!(" (branch {b})"));
+        rows.push(row(
+            "directory",
+            &o.directory.as_ref().map_or_else(|| "(not told)".into(), |d| format!("{d}{branch}")),
+        ));
         let version = o.version.as_deref().map_or_else(String::new, |v| format!(" {v}"));
         let model = o.model.as_deref().map_or_else(String::new, |m| format!(", {m}"));
         if let Some(agent) = &o.agent {
@@ -109,7 +115,11 @@ impl Page<'_> {
     /// Whether something was said to the last prompt. An answer may stand before its prompt in the log; so where the prompt
     /// does not wait any more, what is not older than it counts as well.
     fn is_said_to(&self, prompt: &Said, words: &Said) -> bool {
-        let waits = self.recovery.obligations.iter().any(|o| o.subject.kind == SubjectKind::Message && o.subject.id == prompt.event);
+        let waits = self
+            .recovery
+            .obligations
+            .iter()
+            .any(|o| o.subject.kind == SubjectKind::Message && o.subject.id == prompt.event);
         words.seq > prompt.seq || (!waits && words.time >= prompt.time)
     }
 
@@ -134,7 +144,11 @@ impl Page<'_> {
         let counts = &self.state.counts;
         let n = |Count(n): Count, one: &str, many: &str| count(n, one, many);
         let mut lines = Vec::new();
-        let talk = format!("{}, {} of the model", n(counts.prompts, "prompt", "prompts"), n(counts.responses, "response", "responses"));
+        let talk = format!(
+            "{}, {} of the model",
+            n(counts.prompts, "prompt", "prompts"),
+            n(counts.responses, "response", "responses")
+        );
         let words: [(&[ActionState], &str); 8] = [
             (&[ActionState::Succeeded], "done"),
             (&[ActionState::Failed], "failed"),
@@ -153,8 +167,13 @@ impl Page<'_> {
             .map(|(n, word)| format!("{} {word}", thousands(n as u64)))
             .collect();
         let calls = count(own().count() as u64, "call", "calls");
-        let talk = if self.recovery.verdict == Verdict::Indeterminate { format!("in what can be read: {talk}") } else { talk };
-        lines.push(if told.is_empty() { format!("{talk}, no calls") } else { format!("{talk}, {calls}: {}", told.join(", ")) });
+        let talk =
+            if self.recovery.verdict == Verdict::Indeterminate { format!("in what can be read: {talk}") } else { talk };
+        lines.push(if told.is_empty() {
+            format!("{talk}, no calls")
+        } else {
+            format!("{talk}, {calls}: {}", told.join(", "))
+        });
         if let Some(last) = own().rfind(|a| a.is_settled()) {
             let how = match last.state {
                 ActionState::Succeeded => "done",
@@ -168,21 +187,31 @@ impl Page<'_> {
         let of = |kind| children.iter().filter(|c| c.kind.unwrap_or(ChildKind::Subagent) == kind).count() as u64;
         let (subagents, forks) = (of(ChildKind::Subagent), of(ChildKind::Fork));
         let kinds = [(subagents, "subagent", "subagents"), (forks, "fork", "forks")];
-        let kinds: Vec<String> = kinds.into_iter().filter(|k| k.0 > 0).map(|(n, one, many)| count(n, one, many)).collect();
+        let kinds: Vec<String> =
+            kinds.into_iter().filter(|k| k.0 > 0).map(|(n, one, many)| count(n, one, many)).collect();
         if !kinds.is_empty() {
             let own = if subagents + forks == 1 { "a log of its own" } else { "logs of their own" };
             lines.push(format!("{} with {own}", kinds.join(", ")));
         }
-        let open: Vec<String> = children.iter().filter(|c| !c.ended).filter_map(|c| c.session.as_deref()).map(clean_line).collect();
+        let open: Vec<String> =
+            children.iter().filter(|c| !c.ended).filter_map(|c| c.session.as_deref()).map(clean_line).collect();
         if !open.is_empty() {
             let more = if open.len() > LISTED { " …" } else { "" };
-            lines.push(format!("not known to have ended: {}{more}  (--session ID shows each)", open[..open.len().min(LISTED)].join(", ")));
+            lines.push(format!(
+                "not known to have ended: {}{more}  (--session ID shows each)",
+                open[..open.len().min(LISTED)].join(", ")
+            ));
         }
         // A status is what a client shows at a moment; the state has the newest of each source and word.
-        let status = self.state.observations.iter().filter(|o| matches!(o.fact.as_str(), "waiting" | "busy" | "idle" | "shell"));
+        let status =
+            self.state.observations.iter().filter(|o| matches!(o.fact.as_str(), "waiting" | "busy" | "idle" | "shell"));
         if let Some(seen) = status.max_by(|a, b| a.as_of.cmp(&b.as_of)) {
             let when = clock(seen.as_of.as_deref());
-            lines.push(format!("the client's last status was {:?}, {}; a file that is left behind proves nothing", clean_line(&seen.fact), when.trim_end()));
+            lines.push(format!(
+                "the client's last status was {:?}, {}; a file that is left behind proves nothing",
+                clean_line(&seen.fact),
+                when.trim_end()
+            ));
         }
         lines
     }
@@ -191,9 +220,15 @@ impl Page<'_> {
         let mut lines = Vec::new();
         for reason in self.state.indeterminate.iter().take(LISTED) {
             let line = reason.event.as_ref().map_or_else(String::new, |e| format!(" in event {}", e.seq));
-            lines.push(format!("{}{line}: {}", reason.code, short(reason.why.as_deref().unwrap_or(reason.code.meaning()), WORDS)));
+            lines.push(format!(
+                "{}{line}: {}",
+                reason.code,
+                short(reason.why.as_deref().unwrap_or(reason.code.meaning()), WORDS)
+            ));
         }
-        let doubtful = |o: &&Obligation| self.action(o).is_some_and(|a| matches!(a.state, ActionState::Unknown | ActionState::Running));
+        let doubtful = |o: &&Obligation| {
+            self.action(o).is_some_and(|a| matches!(a.state, ActionState::Unknown | ActionState::Running))
+        };
         let all: Vec<&Obligation> = self.recovery.obligations.iter().filter(doubtful).collect();
         let (held, other): (Vec<&Obligation>, Vec<&Obligation>) = all.into_iter().partition(|o| o.blocking);
         for (n, owed) in held.iter().take(LISTED).enumerate() {
@@ -229,7 +264,11 @@ impl Page<'_> {
             lines.push(short(&evidence.text, WORDS));
         }
         if lines.is_empty() {
-            lines.push(if self.state.actions.is_empty() { "Nothing.".into() } else { "Nothing: no outcome is in doubt.".into() });
+            lines.push(if self.state.actions.is_empty() {
+                "Nothing.".into()
+            } else {
+                "Nothing: no outcome is in doubt.".into()
+            });
         }
         lines
     }
@@ -239,8 +278,14 @@ impl Page<'_> {
         let mut asked: Vec<String> = Vec::new();
         for owed in &self.recovery.obligations {
             let call = || owed.call.as_ref().map_or_else(String::new, |c| self.call(&c.action, ARGUMENTS));
-            let text = |id: &str| self.facts.texts.get(id).map_or_else(String::new, |said| format!(": {}", short(&said.text, WORDS)));
-            let over = if owed.blocking || owed.decision != Decision::Answer { "" } else { " (a later turn went on without it)" };
+            let text = |id: &str| {
+                self.facts.texts.get(id).map_or_else(String::new, |said| format!(": {}", short(&said.text, WORDS)))
+            };
+            let over = if owed.blocking || owed.decision != Decision::Answer {
+                ""
+            } else {
+                " (a later turn went on without it)"
+            };
             match (owed.subject.kind, owed.decision) {
                 (SubjectKind::Approval, _) if self.asks(owed) => match self.questions(owed) {
                     [] => lines.push(format!("a question to a person{over}: {}", call())),
@@ -251,12 +296,20 @@ impl Page<'_> {
                     [one, ..] => lines.push(format!("a question to a person{over}: {}", short(&one.text, WORDS))),
                 },
                 (SubjectKind::Approval, _) => lines.push(format!("leave from a person{over}: {}", call())),
-                (SubjectKind::Message, _) if self.is_result(owed) => lines.push("a result was given to the model, and it has not gone on".into()),
-                (SubjectKind::Message, _) => lines.push(format!("a prompt without an answer{}", text(&owed.subject.id))),
+                (SubjectKind::Message, _) if self.is_result(owed) => {
+                    lines.push("a result was given to the model, and it has not gone on".into())
+                }
+                (SubjectKind::Message, _) => {
+                    lines.push(format!("a prompt without an answer{}", text(&owed.subject.id)))
+                }
                 (SubjectKind::Input, _) => lines.push(format!("input in the queue{}", text(&owed.subject.id))),
-                (SubjectKind::Action, Decision::Deliver) => lines.push(format!("a result that the model was not given: {}", call())),
+                (SubjectKind::Action, Decision::Deliver) => {
+                    lines.push(format!("a result that the model was not given: {}", call()))
+                }
                 (SubjectKind::Action, Decision::Run) => lines.push(format!("a call that was not started: {}", call())),
-                (SubjectKind::Action, Decision::Ask) if owed.blocking && !self.is_doubtful(owed) => lines.push(format!("a decision: {}", short(&owed.reason, WORDS))),
+                (SubjectKind::Action, Decision::Ask) if owed.blocking && !self.is_doubtful(owed) => {
+                    lines.push(format!("a decision: {}", short(&owed.reason, WORDS)))
+                }
                 _ => {}
             }
         }
@@ -264,7 +317,8 @@ impl Page<'_> {
             lines.push("Nothing but what is unknown.".into());
         }
         if lines.is_empty() && asked.is_empty() {
-            let none = if self.recovery.verdict == Verdict::Indeterminate { "That cannot be told." } else { "Nothing." };
+            let none =
+                if self.recovery.verdict == Verdict::Indeterminate { "That cannot be told." } else { "Nothing." };
             lines.push(none.into());
         }
         asked.into_iter().chain(cap(lines)).collect()
@@ -278,7 +332,8 @@ impl Page<'_> {
         let hint = |of: fn(&Resume) -> &'static str| client.as_ref().map_or("", of);
         if matches!(verdict, Verdict::NeedsReconcile | Verdict::AwaitingHuman | Verdict::Ready) {
             let still = "Make sure that no client still has this session open";
-            let command = if self.blocking().next().is_some() { ", and that nothing it started still runs" } else { "" };
+            let command =
+                if self.blocking().next().is_some() { ", and that nothing it started still runs" } else { "" };
             steps.push(Step::new(format!("{still}{command}.")));
         }
         for owed in self.recovery.obligations.iter().filter(|o| o.blocking) {
@@ -296,13 +351,19 @@ impl Page<'_> {
                 other => format!("{other}: {}", clean_line(&owed.reason)),
             }));
         }
-        let go_on = |text: &str, hint: &str| Step { text: format!("{text} {hint}").trim_end().to_owned(), command: resume.clone() };
+        let go_on = |text: &str, hint: &str| Step {
+            text: format!("{text} {hint}").trim_end().to_owned(),
+            command: resume.clone(),
+        };
         let spawned = self.state.parent.as_ref().filter(|p| p.mode == ParentMode::Spawn);
         let parent = spawned.map(|p| clean_line(p.session.as_deref().unwrap_or(&p.log)));
         match verdict {
             Verdict::Indeterminate => {
                 steps = vec![
-                    Step::new("Run `palog validate` on the log to see all that is wrong, and look for another copy of it.".into()),
+                    Step::new(
+                        "Run `palog validate` on the log to see all that is wrong, and look for another copy of it."
+                            .into(),
+                    ),
                     Step::new("Until then, take nothing in this log as done, and nothing as not done.".into()),
                 ];
             }

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 
 use palog::blob::BlobStore;
 use palog::envelope::ActorKind;
-use palog::events::{ActionKind, Applied, ApprovalEnded, ApprovalKind, ApprovalOutcome, Data, MessageAdded, Outcome, Part, Role};
+use palog::events::{
+    ActionKind, Applied, ApprovalEnded, ApprovalKind, ApprovalOutcome, Data, MessageAdded, Outcome, Part, Role,
+};
 use palog::json::Value;
 use palog::project::{Fate, Item, Told};
 
@@ -53,7 +55,9 @@ impl<'a> Show<'a> {
                 }
                 let asks = action.kind == Some(ActionKind::Question);
                 let (mark, what) = match outcome(item.fate.as_ref()) {
-                    (Mark::Open, _) if asks => (Mark::Open, "PENDING: it asks a person, and the log has no answer".into()),
+                    (Mark::Open, _) if asks => {
+                        (Mark::Open, "PENDING: it asks a person, and the log has no answer".into())
+                    }
                     told => told,
                 };
                 self.head(out, time, &format!("call of {}", clean_line(&action.name)), &action.action)?;
@@ -67,15 +71,21 @@ impl<'a> Show<'a> {
                     Part::Text { text } => Some(self.value(text)),
                     _ => None,
                 });
-                let text = text.map_or_else(String::new, |t| format!(": {}", short(&t, if self.full { usize::MAX / 8 } else { 100 })));
+                let text = text.map_or_else(String::new, |t| {
+                    format!(": {}", short(&t, if self.full { usize::MAX / 8 } else { 100 }))
+                });
                 self.remark(out, time, &format!("input was queued{text}"))
             }
             Data::TurnEnded(end) => {
                 let reason = end.reason.as_ref().map_or_else(String::new, |r| format!(": {}", short(r, 200)));
                 match end.how {
                     palog::events::TurnEnd::Complete => Ok(()),
-                    palog::events::TurnEnd::Interrupted => self.remark(out, time, &format!("the turn was interrupted{reason}")),
-                    palog::events::TurnEnd::Error => self.remark(out, time, &format!("the turn broke off with an error{reason}")),
+                    palog::events::TurnEnd::Interrupted => {
+                        self.remark(out, time, &format!("the turn was interrupted{reason}"))
+                    }
+                    palog::events::TurnEnd::Error => {
+                        self.remark(out, time, &format!("the turn broke off with an error{reason}"))
+                    }
                     other => self.remark(out, time, &format!("the turn ended: {other}{reason}")),
                 }
             }
@@ -100,13 +110,21 @@ impl<'a> Show<'a> {
             }
             Data::ApprovalEnded(end) => self.approval(out, time, end),
             Data::ActionReconciled(found) => {
-                let what = format!("{} was looked up: {} ({})", self.name(&found.action), found.outcome.word().replace('_', " "), clean_line(&found.basis));
+                let what = format!(
+                    "{} was looked up: {} ({})",
+                    self.name(&found.action),
+                    found.outcome.word().replace('_', " "),
+                    clean_line(&found.basis)
+                );
                 self.remark(out, time, &what)
             }
             Data::ContextCompacted(compacted) => {
                 let what = match (&compacted.window, &compacted.pruned) {
                     (Some(_), _) => "from here on the model sees a summary of what came before".to_owned(),
-                    (None, Some(pruned)) => format!("{} lost their content in what the model sees", count(pruned.len() as u64, "result", "results")),
+                    (None, Some(pruned)) => format!(
+                        "{} lost their content in what the model sees",
+                        count(pruned.len() as u64, "result", "results")
+                    ),
                     (None, None) => "what the model sees was compacted".to_owned(),
                 };
                 self.remark(out, time, &what)
@@ -120,9 +138,11 @@ impl<'a> Show<'a> {
                 let status = child.status.as_deref().map_or_else(String::new, |s| format!(" ({})", clean_line(s)));
                 self.remark(out, time, &format!("a child ended{status}"))
             }
-            Data::NoteAdded(note) if &*note.kind == "fragment" || &*note.kind == "torn" => {
-                self.remark(out, time, &format!("{} of the source are no whole record", count(note.len.unwrap_or(0), "byte", "bytes")))
-            }
+            Data::NoteAdded(note) if &*note.kind == "fragment" || &*note.kind == "torn" => self.remark(
+                out,
+                time,
+                &format!("{} of the source are no whole record", count(note.len.unwrap_or(0), "byte", "bytes")),
+            ),
             // What is left is record keeping, or told with the call that it belongs to.
             _ => Ok(()),
         }
@@ -134,11 +154,18 @@ impl<'a> Show<'a> {
             return Ok(());
         }
         self.live = item.live;
-        let what = if item.live { "back on the branch that went on" } else { "what follows is on a branch that was left" };
+        let what =
+            if item.live { "back on the branch that went on" } else { "what follows is on a branch that was left" };
         writeln!(out, "{}\n", self.style.yellow(&format!("~~~ {what} ~~~")))
     }
 
-    fn message(&self, out: &mut dyn Write, time: Option<&str>, actor: ActorKind, message: &MessageAdded<'_>) -> io::Result<()> {
+    fn message(
+        &self,
+        out: &mut dyn Write,
+        time: Option<&str>,
+        actor: ActorKind,
+        message: &MessageAdded<'_>,
+    ) -> io::Result<()> {
         // Calls have their own items.
         let parts: Vec<&Part<'_>> = message.parts.iter().filter(|p| !matches!(p, Part::Action { .. })).collect();
         if parts.is_empty() && !message.parts.is_empty() {
@@ -193,7 +220,9 @@ impl<'a> Show<'a> {
                 self.block(out, &thought, limit)
             }
             Part::Reasoning { text: None, .. } => self.block(out, "(thinking that only the provider can read)", limit),
-            Part::Image { media, data } => self.block(out, &format!("(a picture, {}, {})", clean_line(media), size(data)), limit),
+            Part::Image { media, data } => {
+                self.block(out, &format!("(a picture, {}, {})", clean_line(media), size(data)), limit)
+            }
             Part::File { name, media, data } => {
                 let name = name.as_deref().unwrap_or("without a name");
                 let media = media.as_deref().map_or_else(String::new, |m| format!(", {m}"));
@@ -207,7 +236,11 @@ impl<'a> Show<'a> {
             }
             Part::Opaque(opaque) => {
                 let kind = opaque.kind.as_deref().unwrap_or("something");
-                self.block(out, &format!("({kind} that only {} can read, {})", opaque.provider, size(&opaque.value)), limit)
+                self.block(
+                    out,
+                    &format!("({kind} that only {} can read, {})", opaque.provider, size(&opaque.value)),
+                    limit,
+                )
             }
             _ => self.block(out, "(a part of a kind that this version does not know)", limit),
         }
@@ -252,7 +285,11 @@ impl<'a> Show<'a> {
         }
         if head.len() < text.len() || clean.trim_end().lines().count() > lines {
             let left = total.saturating_sub(shown.min(limit));
-            writeln!(out, "  {}", self.style.dim(&format!("… {} more characters (--full shows them)", thousands(left as u64))))?;
+            writeln!(
+                out,
+                "  {}",
+                self.style.dim(&format!("… {} more characters (--full shows them)", thousands(left as u64)))
+            )?;
         }
         Ok(())
     }
@@ -266,7 +303,10 @@ impl<'a> Show<'a> {
         match value {
             Value::Inline(raw) => raw.text().map_or_else(|| raw.get().to_owned(), std::borrow::Cow::into_owned),
             Value::Blob(blob) => {
-                let fetched = self.blobs.filter(|_| self.full || blob.size <= FETCHED).and_then(|store| store.get(&blob.digest).ok());
+                let fetched = self
+                    .blobs
+                    .filter(|_| self.full || blob.size <= FETCHED)
+                    .and_then(|store| store.get(&blob.digest).ok());
                 match fetched.map(String::from_utf8) {
                     Some(Ok(text)) => text,
                     _ => format!("(a text beside the log that cannot be shown, {})", bytes(blob.size)),
@@ -335,16 +375,24 @@ pub(crate) fn outcome(fate: Option<&Fate>) -> (Mark, String) {
         return (what.0, what.1.into());
     }
     match (fate.ended, fate.approval) {
-        (Some((_, Applied::Unknown)), _) => (Mark::Open, "OUTCOME UNKNOWN: its end does not tell whether it took effect".into()),
+        (Some((_, Applied::Unknown)), _) => {
+            (Mark::Open, "OUTCOME UNKNOWN: its end does not tell whether it took effect".into())
+        }
         (Some((Outcome::Succeeded, _)), _) => (Mark::Good, "done".into()),
         (Some((Outcome::Cancelled, applied)), _) => (Mark::Bad, format!("stopped{}", effect(applied))),
         (Some((_, applied)), _) => (Mark::Bad, format!("failed{}", effect(applied))),
         (None, Some(ApprovalOutcome::Denied)) => (Mark::Bad, "refused: it did not run".into()),
-        (None, Some(ApprovalOutcome::Expired | ApprovalOutcome::Withdrawn)) => (Mark::Bad, "lapsed: nobody gave leave".into()),
-        (None, _) if fate.told == Some(Told::Running) => (Mark::Open, "PENDING: it went on in the background, and the log has no end of it".into()),
+        (None, Some(ApprovalOutcome::Expired | ApprovalOutcome::Withdrawn)) => {
+            (Mark::Bad, "lapsed: nobody gave leave".into())
+        }
+        (None, _) if fate.told == Some(Told::Running) => {
+            (Mark::Open, "PENDING: it went on in the background, and the log has no end of it".into())
+        }
         (None, _) if fate.asked => (Mark::Open, "PENDING: leave was asked, and the log has no answer".into()),
         (None, _) if fate.told.is_some() => (Mark::Good, "the model was given a result".into()),
-        (None, _) if fate.started => (Mark::Open, "OUTCOME UNKNOWN: it was started, and the log has no end of it".into()),
+        (None, _) if fate.started => {
+            (Mark::Open, "OUTCOME UNKNOWN: it was started, and the log has no end of it".into())
+        }
         (None, _) => (Mark::Open, "OUTCOME UNKNOWN: the log does not tell whether it ran".into()),
     }
 }

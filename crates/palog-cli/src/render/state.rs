@@ -20,15 +20,21 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, state: &State) -> io::Re
     let counts = &state.counts;
     let n = |Count(n): Count, one: &str, many: &str| count(n, one, many);
     let row = |out: &mut dyn Write, name: &str, text: String| writeln!(out, "  {name:<11}{text}");
-    row(out, "counts", [
-        n(counts.events, "event", "events"),
-        n(counts.messages, "message", "messages"),
-        n(counts.prompts, "prompt", "prompts"),
-        n(counts.responses, "response", "responses"),
-        n(counts.compactions, "compaction", "compactions"),
-        n(counts.children, "child", "children"),
-    ].join(", "))?;
-    let answered = state.turns.answered.map_or_else(|| "none answered".into(), |t| format!("the newest answered is number {t}"));
+    row(
+        out,
+        "counts",
+        [
+            n(counts.events, "event", "events"),
+            n(counts.messages, "message", "messages"),
+            n(counts.prompts, "prompt", "prompts"),
+            n(counts.responses, "response", "responses"),
+            n(counts.compactions, "compaction", "compactions"),
+            n(counts.children, "child", "children"),
+        ]
+        .join(", "),
+    )?;
+    let answered =
+        state.turns.answered.map_or_else(|| "none answered".into(), |t| format!("the newest answered is number {t}"));
     let open = if state.turns.open { "; the newest is open" } else { "" };
     row(out, "turns", format!("{} ({answered}{open})", state.turns.count))?;
     let usage = [
@@ -38,7 +44,8 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, state: &State) -> io::Re
         ("cache write", state.usage.cache_write),
         ("reasoning", state.usage.reasoning),
     ];
-    let usage: Vec<String> = usage.iter().filter_map(|(name, n)| n.map(|Count(n)| format!("{} {name}", thousands(n)))).collect();
+    let usage: Vec<String> =
+        usage.iter().filter_map(|(name, n)| n.map(|Count(n)| format!("{} {name}", thousands(n)))).collect();
     if !usage.is_empty() {
         row(out, "tokens", usage.join(", "))?;
     }
@@ -53,7 +60,13 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, state: &State) -> io::Re
     }
     section(out, style, "Sources", state.sources.iter(), |(name, source)| {
         let version = source.version.as_deref().map_or_else(String::new, |v| format!(" {v}"));
-        format!("{}  {}{}  {}", clean_line(name), clean_line(&source.vendor), clean_line(&version), clean_line(&source.locator))
+        format!(
+            "{}  {}{}  {}",
+            clean_line(name),
+            clean_line(&source.vendor),
+            clean_line(&version),
+            clean_line(&source.locator)
+        )
     })?;
     actions(out, style, &state.actions)?;
     section(out, style, "Approvals", state.approvals.iter(), |a| {
@@ -69,7 +82,12 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, state: &State) -> io::Re
         format!("{}  {}{by}", if c.ended { "ended" } else { "not known to have ended" }, clean_line(session))
     })?;
     section(out, style, "Observations", state.observations.iter(), |o| {
-        format!("{}  {}  {}", clean_line(&o.fact), clean_line(o.as_of.as_deref().unwrap_or("(no time)")), clean_line(&o.source))
+        format!(
+            "{}  {}  {}",
+            clean_line(&o.fact),
+            clean_line(o.as_of.as_deref().unwrap_or("(no time)")),
+            clean_line(&o.source)
+        )
     })?;
     section(out, style, "Pending", state.pending.iter(), |p| {
         let which = p.action.as_ref().or(p.input.as_ref()).unwrap_or(&p.event);

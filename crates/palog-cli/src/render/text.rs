@@ -151,7 +151,10 @@ mod tests {
     fn a_wrong_name_finds_the_right_one() {
         let names = ["framing.torn_tail", "framing.fragment", "order.gap"];
         let of = |wanted| closest(wanted, names.into_iter());
-        assert_eq!(["framing.torn_tial", "torn_tail", "order.gaps", "zzz"].map(of), [Some(names[0]), Some(names[0]), Some(names[2]), None]);
+        assert_eq!(
+            ["framing.torn_tial", "torn_tail", "order.gaps", "zzz"].map(of),
+            [Some(names[0]), Some(names[0]), Some(names[2]), None]
+        );
     }
 
     #[test]

@@ -282,7 +282,11 @@ fn check_input(base: &Path, input: &Input) -> Result<(), String> {
     let bytes = fs::read(base.join(&input.path)).map_err(|e| format!("{}: {e}", input.path))?;
     let digest: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
     if bytes.len() as u64 != input.bytes || digest != input.sha256 {
-        return Err(format!("{} is another file than the expectation is about: {} bytes, {digest}", input.path, bytes.len()));
+        return Err(format!(
+            "{} is another file than the expectation is about: {} bytes, {digest}",
+            input.path,
+            bytes.len()
+        ));
     }
     Ok(())
 }

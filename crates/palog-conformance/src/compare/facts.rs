@@ -29,7 +29,9 @@ fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Opt
     let log = &imported.log;
     let count = |path: &str| json::count(state, path).map_or(Value::Null, Value::from);
     Some(Ok(match what {
-        "order" => own_records(log).into_iter().filter_map(|r| json::text(&r.native, "/uuid").map(Value::from)).collect(),
+        "order" => {
+            own_records(log).into_iter().filter_map(|r| json::text(&r.native, "/uuid").map(Value::from)).collect()
+        }
         "records_seen_by_vendor_client" => first_of_each_line(log).into(),
         "recovered_behind_fragment" => behind_fragments(log),
         "fragment_bytes" => log.notes(&["fragment", "torn"]).map(|(_, _, len)| len).sum::<u64>().into(),
@@ -40,7 +42,9 @@ fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Opt
         "title" => state["title"].clone(),
         "blocks_of_first_response" => blocks_of_first_response(log),
         "usage" => return usage(state, expected),
-        "open_calls" => open_calls(imported).map(|a| json!({"call": a["action"], "name": a["name"], "outcome": a["state"]})).collect(),
+        "open_calls" => open_calls(imported)
+            .map(|a| json!({"call": a["action"], "name": a["name"], "outcome": a["state"]}))
+            .collect(),
         "lost_results" => unresolved(state).filter(|a| a["passed_over"] == true).map(|a| a["action"].clone()).collect(),
         "logical_events" => own_records(log).len().into(),
         "reachable" => return Some(reachable(imported)),
@@ -74,7 +78,9 @@ fn sessions(run: &Run<'_>, expected: &Value) -> Result<(), String> {
                 "prefix_records" => match prefix(run, imported)? {
                     Some((_, records)) => records.into(),
                     None => {
-                        let copied = |r: &crate::log::Record| r.events.iter().all(|n| imported.log.events[*n]["copy"]["how"] == "fork");
+                        let copied = |r: &crate::log::Record| {
+                            r.events.iter().all(|n| imported.log.events[*n]["copy"]["how"] == "fork")
+                        };
                         imported.log.main_records().iter().filter(|r| copied(r)).count().into()
                     }
                 },
@@ -92,22 +98,26 @@ fn sessions(run: &Run<'_>, expected: &Value) -> Result<(), String> {
 fn prefix<'r>(run: &'r Run<'_>, imported: &Imported) -> Result<Option<(&'r Imported, usize)>, String> {
     let parent = &imported.log.events[0]["data"]["parent"];
     let Some(last) = json::text(parent, "/event") else { return Ok(None) };
-    let parent = json::text(parent, "/log").and_then(|id| run.logs.iter().find(|l| l.log.id() == id)).ok_or("no log of the parent")?;
+    let parent = json::text(parent, "/log")
+        .and_then(|id| run.logs.iter().find(|l| l.log.id() == id))
+        .ok_or("no log of the parent")?;
     let last = parent.log.events.iter().position(|e| e["id"] == last).ok_or("the parent has no such event")?;
-    let records = parent.log.main_records().iter().filter(|r| r.events.first().is_some_and(|first| *first <= last)).count();
+    let records =
+        parent.log.main_records().iter().filter(|r| r.events.first().is_some_and(|first| *first <= last)).count();
     Ok(Some((parent, records)))
 }
 
 /// The texts of a session whose history goes on from a prefix in its parent's log: those up to there, then its own.
 pub(super) fn history(run: &Run<'_>, end: &str) -> Result<Vec<String>, String> {
-    let child = run.logs.iter().find(|l| l.session.ends_with(end)).ok_or_else(|| format!("no session ends in {end}"))?;
+    let child =
+        run.logs.iter().find(|l| l.session.ends_with(end)).ok_or_else(|| format!("no session ends in {end}"))?;
     let (parent, _) = prefix(run, child)?.ok_or("it names no event of a parent")?;
     let last = child.log.events[0]["data"]["parent"]["event"].clone();
     let at = parent.log.events.iter().position(|e| e["id"] == last).unwrap_or(0);
     let events = parent.log.events[..=at].iter().chain(&child.log.events);
-    let texts = events.filter(|e| e["type"] == "message.added").map(|e| {
-        json::list(e, "/data/parts").iter().filter_map(|part| json::text(part, "/text")).collect()
-    });
+    let texts = events
+        .filter(|e| e["type"] == "message.added")
+        .map(|e| json::list(e, "/data/parts").iter().filter_map(|part| json::text(part, "/text")).collect());
     Ok(texts.collect())
 }
 
@@ -121,7 +131,8 @@ fn own_records(log: &Log) -> Vec<crate::log::Record> {
 fn first_of_each_line(log: &Log) -> usize {
     let mains = log.sources.iter().filter(|(name, _)| Log::is_main(name));
     let lines = mains.flat_map(|(_, bytes)| bytes.split(|b| *b == b'\n')).filter(|line| !line.is_empty());
-    let whole = |line: &&[u8]| matches!(serde_json::Deserializer::from_slice(line).into_iter::<Value>().next(), Some(Ok(_)));
+    let whole =
+        |line: &&[u8]| matches!(serde_json::Deserializer::from_slice(line).into_iter::<Value>().next(), Some(Ok(_)));
     lines.filter(whole).count()
 }
 
@@ -129,9 +140,11 @@ fn first_of_each_line(log: &Log) -> usize {
 fn behind_fragments(log: &Log) -> Value {
     let mut found = Vec::new();
     for (source, at, len) in log.notes(&["fragment"]) {
-        let rest = log.sources.get(source).map(|bytes| &bytes[usize::try_from(at + len).unwrap_or(0)..]).unwrap_or_default();
+        let rest =
+            log.sources.get(source).map(|bytes| &bytes[usize::try_from(at + len).unwrap_or(0)..]).unwrap_or_default();
         let line_end = at + len + rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len()) as u64;
-        let records = log.main_records().into_iter().filter(|r| r.source == source && r.at >= at + len && r.end() <= line_end);
+        let records =
+            log.main_records().into_iter().filter(|r| r.source == source && r.at >= at + len && r.end() <= line_end);
         found.extend(records.filter_map(|r| r.id().map(Value::from)));
     }
     found.into()

@@ -57,7 +57,10 @@ pub(crate) fn faults(run: &Run<'_>, expect: &Expect, failures: &mut Vec<String>)
 
 /// What the report says of an input, by its path.
 fn reported<'r>(run: &'r Run<'_>) -> BTreeMap<String, &'r Value> {
-    json::list(&run.report, "/inputs").iter().map(|i| (run.relative(json::text(i, "/path").unwrap_or_default()), i)).collect()
+    json::list(&run.report, "/inputs")
+        .iter()
+        .map(|i| (run.relative(json::text(i, "/path").unwrap_or_default()), i))
+        .collect()
 }
 
 fn inputs(run: &Run<'_>, expected: &[Input], failures: &mut Vec<String>) {
@@ -75,7 +78,8 @@ fn inputs(run: &Run<'_>, expected: &[Input], failures: &mut Vec<String>) {
         }
         if let Some(by_type) = &input.by_type {
             let counts = found["by_type"].as_object().into_iter().flatten();
-            let found: BTreeMap<String, u64> = counts.map(|(name, n)| (name.clone(), n.as_u64().unwrap_or(0))).collect();
+            let found: BTreeMap<String, u64> =
+                counts.map(|(name, n)| (name.clone(), n.as_u64().unwrap_or(0))).collect();
             equal(&format!("{path}: by_type"), &found, by_type, failures);
         }
     }
@@ -96,7 +100,8 @@ fn counted(run: &Run<'_>, expect: &Expect, what: &str) -> Option<u64> {
         "tool_calls" => events("action.proposed"),
         "tool_results" => {
             let messages = run.logs.iter().flat_map(|l| l.log.of_type("message.added"));
-            messages.flat_map(|event| json::list(event, "/data/parts")).filter(|part| part["type"] == "result").count() as u64
+            messages.flat_map(|event| json::list(event, "/data/parts")).filter(|part| part["type"] == "result").count()
+                as u64
         }
         _ => return None,
     })
@@ -120,13 +125,18 @@ fn preserved(run: &Run<'_>, preserve: &Preserve, failures: &mut Vec<String>) {
             failures.push(format!("nobody checks that {} is preserved: no offset and length", preserve.what));
             return;
         };
-        let original = fs::read(run.case.base.join(place.input.as_deref().unwrap_or("input.jsonl"))).unwrap_or_default();
-        let (from, to) = (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(offset + length).unwrap_or(usize::MAX));
+        let original =
+            fs::read(run.case.base.join(place.input.as_deref().unwrap_or("input.jsonl"))).unwrap_or_default();
+        let (from, to) =
+            (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(offset + length).unwrap_or(usize::MAX));
         let Some(original) = original.get(from..to) else {
             failures.push(format!("preserve: {} lies outside of the source", preserve.what));
             return;
         };
-        let kept = run.logs.iter().any(|l| l.log.sources.keys().any(|name| l.log.slice(name, offset, length) == Some(original)));
+        let kept = run
+            .logs
+            .iter()
+            .any(|l| l.log.sources.keys().any(|name| l.log.slice(name, offset, length) == Some(original)));
         let pointed = run.logs.iter().any(|l| covers(l, offset, length));
         if !kept || !pointed {
             failures.push(format!("preserve: {}: kept {kept}, told by an event {pointed}", preserve.what));
@@ -149,7 +159,9 @@ fn verdict(run: &Run<'_>, expected: &SessionVerdict, failures: &mut Vec<String>)
         None => run.only(),
     };
     match imported {
-        Ok(imported) => equal("verdict", &json::text(&imported.recovery, "/verdict"), &Some(expected.verdict.word()), failures),
+        Ok(imported) => {
+            equal("verdict", &json::text(&imported.recovery, "/verdict"), &Some(expected.verdict.word()), failures)
+        }
         Err(why) => failures.push(format!("verdict: {why}")),
     }
 }

@@ -38,7 +38,8 @@ fn union<'r>(run: &'r Run<'_>, operation: &str) -> Vec<Found<'r>> {
             }
         };
         let known = &mut all[known];
-        let new: Vec<&Value> = at.iter().filter(|place| !known.at.iter().any(|other| same(run, other, place))).collect();
+        let new: Vec<&Value> =
+            at.iter().filter(|place| !known.at.iter().any(|other| same(run, other, place))).collect();
         known.count += count - (at.len() - new.len()).min(usize::try_from(count).unwrap_or(usize::MAX)) as u64;
         known.at.extend(new);
     }
@@ -79,7 +80,10 @@ pub(super) fn compare(run: &Run<'_>, operation: &str, expected: &[Diagnostic], f
     for other in &found {
         let is_expected = expected.iter().any(|d| d.code == other.code && d.severity == other.severity);
         if other.severity != "info" && !is_expected {
-            failures.push(format!("diagnostics: {} {} {} times, which nobody expects: {:?}", other.severity, other.code, other.count, other.at));
+            failures.push(format!(
+                "diagnostics: {} {} {} times, which nobody expects: {:?}",
+                other.severity, other.code, other.count, other.at
+            ));
         }
     }
 }

@@ -41,7 +41,8 @@ const TABLE: &[(&str, &str, Check)] = &[
     }),
     ("01", "drop the line", |_, one| record_at(one, 310)),
     ("01", "drop the second object of the line", |_, one| {
-        let second = one.log.main_records().into_iter().any(|r| r.at > 310 && r.end() <= 310 + 955 && r.id() == Some(&uuid(3)));
+        let second =
+            one.log.main_records().into_iter().any(|r| r.at > 310 && r.end() <= 310 + 955 && r.id() == Some(&uuid(3)));
         holds(second, || format!("no event points to {} behind the first object", uuid(3)))
     }),
     ("01", "stop reading the file", last_line_is_read),
@@ -52,15 +53,21 @@ const TABLE: &[(&str, &str, Check)] = &[
         });
         holds(found, || "no prompt says so".into())
     }),
-    ("02", "the identifier that can still be read in the fragment is reported as damaged, not as a record", |run, one| {
-        let id = uuid(2);
-        let told = findings::places(run, "import", "framing.fragment").iter().any(|place| place["record"] == id.as_str());
-        holds(told, || format!("no fragment is reported as {id}"))?;
-        holds(one.log.main_records().iter().all(|r| r.id() != Some(&id)), || format!("{id} is a record"))
-    }),
+    (
+        "02",
+        "the identifier that can still be read in the fragment is reported as damaged, not as a record",
+        |run, one| {
+            let id = uuid(2);
+            let told =
+                findings::places(run, "import", "framing.fragment").iter().any(|place| place["record"] == id.as_str());
+            holds(told, || format!("no fragment is reported as {id}"))?;
+            holds(one.log.main_records().iter().all(|r| r.id() != Some(&id)), || format!("{id} is a record"))
+        },
+    ),
     ("02", "stop reading at line 2", last_line_is_read),
     ("02", "invent the missing end of the answer", |_, one| {
-        let spoken: Vec<&Value> = one.log.of_type("message.added").filter(|e| e["data"]["role"] == "assistant").collect();
+        let spoken: Vec<&Value> =
+            one.log.of_type("message.added").filter(|e| e["data"]["role"] == "assistant").collect();
         let whole = |e: &&Value| one.log.native_id(e) == Some(uuid(4));
         holds(spoken.iter().all(whole), || format!("{} messages of the model, and one record of it", spoken.len()))
     }),
@@ -69,10 +76,14 @@ const TABLE: &[(&str, &str, Check)] = &[
         holds(torn == [749], || format!("torn tails at {torn:?}"))
     }),
     // What was imported is no writer's: the tail is apart from the records, so that it can be cut off.
-    ("03", "a writer that goes on in this file writes a newline first or cuts the tail off and keeps it elsewhere", |_, one| {
-        let inside = one.log.main_records().iter().any(|r| r.end() > 749);
-        holds(!inside, || "a record reaches into the tail".into())
-    }),
+    (
+        "03",
+        "a writer that goes on in this file writes a newline first or cuts the tail off and keeps it elsewhere",
+        |_, one| {
+            let inside = one.log.main_records().iter().any(|r| r.end() > 749);
+            holds(!inside, || "a record reaches into the tail".into())
+        },
+    ),
     ("03", "fail because of the tail", |_, one| records_are(one, 4)),
     ("05", "offsets and watermarks count raw bytes, not decoded characters", |_, one| record_at(one, 722)),
     ("05", "decode the file as a whole", |_, one| records_are(one, 4)),
@@ -105,7 +116,11 @@ const TABLE: &[(&str, &str, Check)] = &[
     ("16", "a store with a unique key on the uuid does not fail on the copies", |_, one| {
         let ids: BTreeSet<&str> = one.log.events.iter().filter_map(|e| json::text(e, "/id")).collect();
         holds(ids.len() == one.log.events.len(), || "ids of events repeat".into())?;
-        let own = one.log.main_records().into_iter().filter(|r| r.events.iter().all(|n| one.log.events[*n]["copy"].is_null()));
+        let own = one
+            .log
+            .main_records()
+            .into_iter()
+            .filter(|r| r.events.iter().all(|n| one.log.events[*n]["copy"].is_null()));
         let uuids: Vec<String> = own.filter_map(|r| r.id().map(str::to_owned)).collect();
         let distinct: BTreeSet<&String> = uuids.iter().collect();
         holds(distinct.len() == uuids.len(), || "records with one uuid that are no copies".into())
@@ -135,7 +150,9 @@ const TABLE: &[(&str, &str, Check)] = &[
     ("19", "with the parent file taken away, the child by reference is reported as incomplete", |run, _| {
         let child = run.case.base.join("input/by-reference/child.jsonl");
         let alone = run.implementation.import(&child, &run.folder.join("alone"))?;
-        let told = json::list(&alone.report, "/diagnostics").iter().any(|d| d["code"] == "graph.missing_parent" && d["severity"] == "warning");
+        let told = json::list(&alone.report, "/diagnostics")
+            .iter()
+            .any(|d| d["code"] == "graph.missing_parent" && d["severity"] == "warning");
         holds(told, || "no warning says so".into())
     }),
     ("19", "the copied child identified as 019c0000-0000-7000-8000-0000000000aa", |run, _| {
@@ -154,7 +171,15 @@ const TABLE: &[(&str, &str, Check)] = &[
     ("21", "nothing made up enters the archive", |_, one| {
         let made_up = |e: &&Value| json::list(e, "/src").is_empty() && e["actor"]["kind"] != "importer";
         holds(!one.log.events.iter().any(|e| made_up(&e)), || "an event comes from no record".into())?;
-        let ends = ["action.started", "action.ended", "action.reconciled", "approval.requested", "approval.ended", "turn.ended", "log.closed"];
+        let ends = [
+            "action.started",
+            "action.ended",
+            "action.reconciled",
+            "approval.requested",
+            "approval.ended",
+            "turn.ended",
+            "log.closed",
+        ];
         let ended = one.log.events.iter().find(|e| json::text(e, "/type").is_some_and(|kind| ends.contains(&kind)));
         holds(ended.is_none(), || format!("{ended:?}"))?;
         holds(results(&one.log).is_empty(), || "there is a result".into())
@@ -165,9 +190,13 @@ const TABLE: &[(&str, &str, Check)] = &[
     }),
     ("21", "run the call again without a decision", |_, one| {
         let owed: Vec<&Value> = one.obligations("toolu_dep").collect();
-        holds(!owed.is_empty() && owed.iter().all(|o| o["decision"] == "reconcile" || o["decision"] == "ask"), || format!("{owed:?}"))
+        holds(!owed.is_empty() && owed.iter().all(|o| o["decision"] == "reconcile" || o["decision"] == "ask"), || {
+            format!("{owed:?}")
+        })
     }),
-    ("22", "toolu_1 and toolu_3 keep their results", |_, one| is_paired(one, "toolu_1").and_then(|()| is_paired(one, "toolu_3"))),
+    ("22", "toolu_1 and toolu_3 keep their results", |_, one| {
+        is_paired(one, "toolu_1").and_then(|()| is_paired(one, "toolu_3"))
+    }),
     ("22", "list toolu_2 as running or pending", |_, one| {
         let action = action(one, "toolu_2")?;
         let open = ["running", "awaiting", "proposed", "approved"].iter().any(|s| action["state"] == *s);
@@ -177,7 +206,9 @@ const TABLE: &[(&str, &str, Check)] = &[
     }),
     ("22", "treat toolu_2 as succeeded", |_, one| {
         let action = action(one, "toolu_2")?;
-        holds(action["state"] != "succeeded" && action["applied"] == "unknown" && action["told"] == "none", || action.to_string())
+        holds(action["state"] != "succeeded" && action["applied"] == "unknown" && action["told"] == "none", || {
+            action.to_string()
+        })
     }),
     ("26", "the inferred link from 5 to 4 is marked as inferred", |_, one| {
         is_path(one, &[1, 2, 3, 4, 5, 6])?;
@@ -204,7 +235,8 @@ const TABLE: &[(&str, &str, Check)] = &[
         records_are(orphan, 1)
     }),
     ("31", "the summary is not counted as a typed prompt", |_, one| {
-        let summaries: Vec<&Value> = one.log.of_type("message.added").filter(|e| e["data"]["purpose"] == "summary").collect();
+        let summaries: Vec<&Value> =
+            one.log.of_type("message.added").filter(|e| e["data"]["purpose"] == "summary").collect();
         let by_harness = summaries.iter().all(|e| e["actor"]["kind"] == "harness");
         let prompts = one.log.of_type("message.added").filter(|e| e["data"]["purpose"] == "prompt").count() as u64;
         let counted = json::count(&one.state, "/counts/prompts");
@@ -217,7 +249,9 @@ const TABLE: &[(&str, &str, Check)] = &[
     }),
     ("34", "rename the session after line 5", |_, one| {
         let own = "5e550000-0000-4000-8000-000000000001";
-        holds(one.session == own && one.state["session"] == own, || format!("{} and {}", one.session, one.state["session"]))
+        holds(one.session == own && one.state["session"] == own, || {
+            format!("{} and {}", one.session, one.state["session"])
+        })
     }),
     ("38", "times are absent or marked as inferred", without_times),
     ("38", "the environment block is not counted as a typed prompt", |_, one| {
@@ -236,10 +270,13 @@ const TABLE: &[(&str, &str, Check)] = &[
     }),
     ("45", "lose the queued prompt", |_, one| {
         let text = "typed just before the crash";
-        let queued = one.log.of_type("input.queued").find(|e| text_of(&e["data"]) == text).ok_or("it is in no event")?;
+        let queued =
+            one.log.of_type("input.queued").find(|e| text_of(&e["data"]) == text).ok_or("it is in no event")?;
         let input = &queued["data"]["input"];
         let waits = json::list(&one.state, "/pending").iter().any(|p| p["input"] == *input);
-        let owed = json::list(&one.recovery, "/obligations").iter().any(|o| o["subject"]["kind"] == "input" && o["subject"]["id"] == *input);
+        let owed = json::list(&one.recovery, "/obligations")
+            .iter()
+            .any(|o| o["subject"]["kind"] == "input" && o["subject"]["id"] == *input);
         holds(waits && owed, || format!("pending {waits}, owed {owed}"))
     }),
     ("45", "take every remove for a withdrawal", |_, one| {
@@ -251,7 +288,9 @@ const TABLE: &[(&str, &str, Check)] = &[
         let folder = one.log.path.with_extension("").with_extension("").with_extension("palog.blobs");
         let stored = files_below(&folder);
         let references = one.log.events.iter().map(|e| e.to_string().matches("\"$blob\"").count()).sum::<usize>();
-        holds((references, stored) == (3, 1), || format!("{references} references, {stored} objects in {}", folder.display()))
+        holds((references, stored) == (3, 1), || {
+            format!("{references} references, {stored} objects in {}", folder.display())
+        })
     }),
 ];
 
@@ -266,7 +305,13 @@ fn uuid(n: u32) -> String {
 
 /// Events of records have no time, but for those of the header.
 fn without_times(_: &Run<'_>, one: &Imported) -> Result<(), String> {
-    let timed: Vec<u64> = one.log.main_records().iter().filter(|r| r.events.iter().any(|n| !one.log.events[*n]["time"].is_null())).map(|r| r.at).collect();
+    let timed: Vec<u64> = one
+        .log
+        .main_records()
+        .iter()
+        .filter(|r| r.events.iter().any(|n| !one.log.events[*n]["time"].is_null()))
+        .map(|r| r.at)
+        .collect();
     holds(timed == [0], || format!("records with times at {timed:?}"))
 }
 
@@ -306,7 +351,9 @@ fn is_path(one: &Imported, records: &[u32]) -> Result<(), String> {
 
 fn records_are(one: &Imported, n: usize) -> Result<(), String> {
     let found = one.log.main_records().len();
-    holds(found == n && one.records == n as u64, || format!("{found} records have events, {} are reported", one.records))
+    holds(found == n && one.records == n as u64, || {
+        format!("{found} records have events, {} are reported", one.records)
+    })
 }
 
 fn holds_records(one: &Imported, records: &[u32]) -> Result<(), String> {
@@ -330,18 +377,25 @@ fn last_line_is_read(_: &Run<'_>, one: &Imported) -> Result<(), String> {
 
 /// The results that the model was given, by call.
 fn results(log: &Log) -> Vec<(&str, &Value)> {
-    let parts = log.of_type("message.added").flat_map(|e| json::list(e, "/data/parts").iter().map(move |part| (part, e)));
-    parts.filter(|(part, _)| part["type"] == "result").filter_map(|(part, e)| Some((json::text(part, "/action")?, e))).collect()
+    let parts =
+        log.of_type("message.added").flat_map(|e| json::list(e, "/data/parts").iter().map(move |part| (part, e)));
+    parts
+        .filter(|(part, _)| part["type"] == "result")
+        .filter_map(|(part, e)| Some((json::text(part, "/action")?, e)))
+        .collect()
 }
 
 /// A call has its own result: one, from the record that names it.
 fn is_paired(one: &Imported, call: &str) -> Result<(), String> {
     let action = action(one, call)?;
-    holds(action["state"] == "succeeded" && action["told"] == "result" && !action["proposed"].is_null(), || action.to_string())?;
+    holds(action["state"] == "succeeded" && action["told"] == "result" && !action["proposed"].is_null(), || {
+        action.to_string()
+    })?;
     let own: Vec<&Value> = results(&one.log).into_iter().filter(|(id, _)| *id == call).map(|(_, e)| e).collect();
     let [result] = own[..] else { return Err(format!("{} results of {call}", own.len())) };
     let native = one.log.native(result).unwrap_or_default();
-    let names = json::list(&native, "/message/content").iter().any(|b| b["type"] == "tool_result" && b["tool_use_id"] == call);
+    let names =
+        json::list(&native, "/message/content").iter().any(|b| b["type"] == "tool_result" && b["tool_use_id"] == call);
     holds(names, || format!("the record of the result does not name {call}"))
 }
 
@@ -361,7 +415,9 @@ fn calls_in_source(log: &Log) -> Vec<String> {
 fn once_per_response(log: &Log) -> u64 {
     let mut responses = BTreeMap::new();
     for record in source_records(log) {
-        if let (Some(id), Some(output)) = (json::text(&record, "/message/id"), json::count(&record, "/message/usage/output_tokens")) {
+        if let (Some(id), Some(output)) =
+            (json::text(&record, "/message/id"), json::count(&record, "/message/usage/output_tokens"))
+        {
             responses.insert(id.to_owned(), output);
         }
     }

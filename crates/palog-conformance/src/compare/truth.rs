@@ -103,10 +103,14 @@ fn inherited(log: &Log) -> Family {
     let typed = |event: &&Value| {
         let data = &event["data"];
         let purpose = json::text(data, "/purpose").unwrap_or("prompt");
-        event["type"] == "message.added" && data["role"] == "user" && event["actor"]["kind"] == "user" && ["prompt", "steer"].contains(&purpose)
+        event["type"] == "message.added"
+            && data["role"] == "user"
+            && event["actor"]["kind"] == "user"
+            && ["prompt", "steer"].contains(&purpose)
     };
     let named = |kind: &'static str, member: &'static str| -> u64 {
-        let names: BTreeSet<&str> = events().filter(|e| e["type"] == kind).filter_map(|e| e["data"][member].as_str()).collect();
+        let names: BTreeSet<&str> =
+            events().filter(|e| e["type"] == kind).filter_map(|e| e["data"][member].as_str()).collect();
         names.len() as u64
     };
     let records = log.main_records().into_iter().filter(|record| record.events.iter().any(|n| copied(&log.events[*n])));
@@ -119,7 +123,8 @@ fn inherited(log: &Log) -> Family {
 }
 
 fn calls(imported: &Imported, session: &Session, failures: &mut Vec<String>) {
-    let is_call = |a: &&Value| !a["proposed"].is_null() && matches!(json::text(a, "/kind"), Some("tool" | "question" | "spawn"));
+    let is_call =
+        |a: &&Value| !a["proposed"].is_null() && matches!(json::text(a, "/kind"), Some("tool" | "question" | "spawn"));
     let found: Vec<&Value> = json::list(&imported.state, "/actions").iter().filter(is_call).collect();
     let ids: Vec<&str> = found.iter().filter_map(|a| json::text(a, "/action")).collect();
     equal("calls", &ids, &session.calls.iter().map(|c| c.call.as_str()).collect(), failures);
@@ -162,7 +167,9 @@ fn state_of(action: &Value, inherited: bool) -> &str {
 fn approvals(imported: &Imported, session: &Session, failures: &mut Vec<String>) {
     let mut found: BTreeSet<(&str, &str)> = BTreeSet::new();
     for approval in json::list(&imported.state, "/approvals") {
-        let (Some(call), Some(status)) = (json::text(approval, "/action"), json::text(approval, "/status")) else { continue };
+        let (Some(call), Some(status)) = (json::text(approval, "/action"), json::text(approval, "/status")) else {
+            continue;
+        };
         if status != "settled" {
             found.insert((call, status));
         }
@@ -179,7 +186,8 @@ fn approvals(imported: &Imported, session: &Session, failures: &mut Vec<String>)
             found.insert((call, "asked"));
         }
     }
-    let expected: BTreeSet<(&str, &str)> = session.approvals.iter().map(|a| (a.call.as_str(), a.status.as_str())).collect();
+    let expected: BTreeSet<(&str, &str)> =
+        session.approvals.iter().map(|a| (a.call.as_str(), a.status.as_str())).collect();
     let state = |call: &str| imported.action(call).and_then(|a| json::text(a, "/state"));
     for (call, status) in expected.difference(&found) {
         let called = session.calls.iter().find(|c| c.call == **call);

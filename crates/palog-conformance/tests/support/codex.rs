@@ -6,12 +6,18 @@ use palog_conformance::json;
 use serde_json::Value;
 
 /// Tools of the client that change nothing, or whose output alone says that they are done.
-const HARMLESS: &[&str] = &["update_plan", "create_goal", "update_goal", "get_goal", "view_image", "request_user_input"];
+const HARMLESS: &[&str] =
+    &["update_plan", "create_goal", "update_goal", "get_goal", "view_image", "request_user_input"];
 
 /// How the client's outputs begin of which it is known how the call ended.
 const TELLING: &[&str] = &[
-    "{\"output\":", "Exit code: ", "unsupported c", "failed to parse function arguments: ", "apply_patch verification failed",
-    "exec_command failed: CreateProcess { message: \"Rejected(", "Script completed",
+    "{\"output\":",
+    "Exit code: ",
+    "unsupported c",
+    "failed to parse function arguments: ",
+    "apply_patch verification failed",
+    "exec_command failed: CreateProcess { message: \"Rejected(",
+    "Script completed",
 ];
 
 fn payload<'r>(record: &'r Value) -> &'r Value {
@@ -27,7 +33,11 @@ fn is_prompt(record: &Value) -> bool {
     let item = payload(record);
     let kinds = json::list(item, "/internal_chat_message_metadata_passthrough/content_item_kinds");
     let text = json::text(item, "/content/0/text").unwrap_or_default();
-    let typed = if kinds.is_empty() { !text.starts_with('<') } else { kinds.iter().any(|k| k.as_str().is_some_and(|k| k.starts_with("user."))) };
+    let typed = if kinds.is_empty() {
+        !text.starts_with('<')
+    } else {
+        kinds.iter().any(|k| k.as_str().is_some_and(|k| k.starts_with("user.")))
+    };
     is(record, &["message"]) && item["role"] == "user" && typed
 }
 
@@ -41,13 +51,21 @@ fn is_answer(record: &Value, marks: bool) -> bool {
 
 pub(crate) fn may_have_run(records: &[Value]) -> BTreeSet<String> {
     let paginated = records.iter().any(|r| r["type"] == "session_meta" && r["payload"]["history_mode"] == "paginated");
-    let inherited = records.first().and_then(|r| json::count(r, "/payload/subagent_history_start_ordinal")).unwrap_or(0);
+    let inherited =
+        records.first().and_then(|r| json::count(r, "/payload/subagent_history_start_ordinal")).unwrap_or(0);
     let mut found = BTreeSet::new();
-    for (at, record) in records.iter().enumerate().filter(|(_, r)| is(r, &["function_call", "custom_tool_call", "local_shell_call"])) {
+    for (at, record) in
+        records.iter().enumerate().filter(|(_, r)| is(r, &["function_call", "custom_tool_call", "local_shell_call"]))
+    {
         let (call, later) = (payload(record), &records[at + 1..]);
-        let (Some(id), name) = (json::text(call, "/call_id"), json::text(call, "/name").unwrap_or_default()) else { continue };
+        let (Some(id), name) = (json::text(call, "/call_id"), json::text(call, "/name").unwrap_or_default()) else {
+            continue;
+        };
         let copied = json::count(record, "/ordinal").is_some_and(|ordinal| ordinal < inherited);
-        let passed_over = later.iter().position(is_prompt).is_some_and(|prompt| later[prompt..].iter().any(|r| is_answer(r, paginated)));
+        let passed_over = later
+            .iter()
+            .position(is_prompt)
+            .is_some_and(|prompt| later[prompt..].iter().any(|r| is_answer(r, paginated)));
         if !copied && !passed_over && !HARMLESS.contains(&name) && !later.iter().any(|r| settles(r, id, paginated)) {
             found.insert(id.to_owned());
         }

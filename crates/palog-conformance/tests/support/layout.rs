@@ -38,10 +38,16 @@ fn rollouts(source: &Path) -> Owned {
         }
     }
     for (name, member) in [("history.jsonl", "/session_id"), ("session_index.jsonl", "/id")] {
-        let Some(path) = all.iter().find(|path| path.parent() == Some(source) && path.file_name().is_some_and(|n| n == name)) else { continue };
+        let Some(path) =
+            all.iter().find(|path| path.parent() == Some(source) && path.file_name().is_some_and(|n| n == name))
+        else {
+            continue;
+        };
         let bytes = read(path);
         for (thread, own) in &mut owned {
-            let is_own = |line: &&[u8]| json::value(&String::from_utf8_lossy(line)).is_ok_and(|v| json::text(&v, member) == Some(thread));
+            let is_own = |line: &&[u8]| {
+                json::value(&String::from_utf8_lossy(line)).is_ok_and(|v| json::text(&v, member) == Some(thread))
+            };
             let lines: Vec<u8> = bytes.split_inclusive(|b| *b == b'\n').filter(is_own).flatten().copied().collect();
             if !lines.is_empty() {
                 own.push((path.clone(), lines));
@@ -65,7 +71,8 @@ fn thread_of(bytes: &[u8]) -> Option<String> {
 
 fn of_claude_code(source: &Path) -> Owned {
     let mut owned = Owned::new();
-    let mut own = |id: &str, path: &Path, bytes: Vec<u8>| owned.entry(id.to_owned()).or_default().push((path.into(), bytes));
+    let mut own =
+        |id: &str, path: &Path, bytes: Vec<u8>| owned.entry(id.to_owned()).or_default().push((path.into(), bytes));
     if source.is_file() {
         let bytes = read(source);
         own(&session_of(&bytes), source, bytes);
@@ -83,7 +90,8 @@ fn of_claude_code(source: &Path) -> Owned {
         own(&session, path, read(path));
         for beside in files(&path.with_extension("")) {
             let name = beside.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let agent = name.strip_prefix("agent-").map(|n| n.trim_end_matches(".jsonl").trim_end_matches(".meta.json"));
+            let agent =
+                name.strip_prefix("agent-").map(|n| n.trim_end_matches(".jsonl").trim_end_matches(".meta.json"));
             own(agent.unwrap_or(&session), &beside, read(&beside));
             // What says which call made the agent is told by both logs.
             if agent.is_some() && name.ends_with(".meta.json") {
@@ -101,7 +109,12 @@ fn of_claude_code(source: &Path) -> Owned {
         let history = source.join("history.jsonl");
         if history.is_file() {
             let bytes = read(&history);
-            let lines: Vec<u8> = bytes.split_inclusive(|b| *b == b'\n').filter(|line| session_of(line) == session).flatten().copied().collect();
+            let lines: Vec<u8> = bytes
+                .split_inclusive(|b| *b == b'\n')
+                .filter(|line| session_of(line) == session)
+                .flatten()
+                .copied()
+                .collect();
             if !lines.is_empty() {
                 own(&session, &history, lines);
             }
@@ -113,7 +126,10 @@ fn of_claude_code(source: &Path) -> Owned {
 /// The transcripts among the files: of sessions and of subagents.
 pub(crate) fn transcripts(source: &Path) -> Vec<PathBuf> {
     let all = owned(source).into_values().flatten().map(|(path, _)| path);
-    let is_transcript = |path: &PathBuf| path.extension().is_some_and(|e| e == "jsonl") && path.file_name().is_some_and(|n| n != "history.jsonl" && n != "session_index.jsonl");
+    let is_transcript = |path: &PathBuf| {
+        path.extension().is_some_and(|e| e == "jsonl")
+            && path.file_name().is_some_and(|n| n != "history.jsonl" && n != "session_index.jsonl")
+    };
     all.filter(is_transcript).collect()
 }
 

@@ -15,8 +15,23 @@ const ENDING: &[&str] = &["end_turn", "stop_sequence", "max_tokens", "refusal"];
 
 /// Tools of the client that change nothing, whatever becomes of them.
 const READING: &[&str] = &[
-    "Read", "Glob", "Grep", "LS", "NotebookRead", "BashOutput", "TaskOutput", "WebFetch", "WebSearch", "TodoRead", "TodoWrite",
-    "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "ToolSearch", "EnterPlanMode",
+    "Read",
+    "Glob",
+    "Grep",
+    "LS",
+    "NotebookRead",
+    "BashOutput",
+    "TaskOutput",
+    "WebFetch",
+    "WebSearch",
+    "TodoRead",
+    "TodoWrite",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskUpdate",
+    "ToolSearch",
+    "EnterPlanMode",
 ];
 
 /// What the client writes as the result of a call that was declined, or stopped while it ran.
@@ -39,7 +54,11 @@ fn records(source: &[u8]) -> Vec<Value> {
                     rest = rest[values.byte_offset()..].trim_start_matches('\0');
                 }
                 // A broken piece: what may stand behind it begins like every record does.
-                _ => match rest.char_indices().nth(1).and_then(|(at, _)| Some(at + BEGINNINGS.iter().filter_map(|b| rest[at..].find(b)).min()?)) {
+                _ => match rest
+                    .char_indices()
+                    .nth(1)
+                    .and_then(|(at, _)| Some(at + BEGINNINGS.iter().filter_map(|b| rest[at..].find(b)).min()?))
+                {
                     Some(at) => rest = &rest[at..],
                     None => break,
                 },
@@ -58,7 +77,9 @@ fn is_prompt(record: &Value) -> bool {
     let content = &record["message"]["content"];
     let text = content.as_str().or_else(|| blocks(record, "text").find_map(|block| json::text(block, "/text")));
     let client = |text: &str| {
-        ["[Request interrupted", "<command-", "<local-command", "<bash-", "Caveat:"].iter().any(|mark| text.starts_with(mark))
+        ["[Request interrupted", "<command-", "<local-command", "<bash-", "Caveat:"]
+            .iter()
+            .any(|mark| text.starts_with(mark))
     };
     record["type"] == "user"
         && record["isMeta"] != true
@@ -98,7 +119,8 @@ pub(crate) fn may_have_run(source: &[u8]) -> BTreeSet<String> {
             continue;
         }
         for call in blocks(record, "tool_use") {
-            let (id, name) = (json::text(call, "/id").unwrap_or_default(), json::text(call, "/name").unwrap_or_default());
+            let (id, name) =
+                (json::text(call, "/id").unwrap_or_default(), json::text(call, "/name").unwrap_or_default());
             if !READING.contains(&name) && !is_settled(id, later) {
                 found.insert(id.to_owned());
             }
@@ -109,10 +131,14 @@ pub(crate) fn may_have_run(source: &[u8]) -> BTreeSet<String> {
 
 /// Whether a result among the later records says how a call ended.
 fn is_settled(call: &str, later: &[Value]) -> bool {
-    let Some(at) = later.iter().position(|r| blocks(r, "tool_result").any(|block| block["tool_use_id"] == call)) else { return false };
+    let Some(at) = later.iter().position(|r| blocks(r, "tool_result").any(|block| block["tool_use_id"] == call)) else {
+        return false;
+    };
     let told = &later[at]["toolUseResult"];
     if let Some(task) = json::text(told, "/backgroundTaskId") {
-        return later[at..].iter().any(|r| r["message"]["content"].as_str().is_some_and(|t| t.contains("<task-notification>") && t.contains(task)));
+        return later[at..].iter().any(|r| {
+            r["message"]["content"].as_str().is_some_and(|t| t.contains("<task-notification>") && t.contains(task))
+        });
     }
     if told == REJECTED && later[at]["toolDenialKind"].is_null() {
         let next = later[at + 1..].iter().find(|r| !r["message"].is_null());

@@ -24,8 +24,13 @@ pub(crate) fn check(bytes: &[u8], path: Option<&Path>) -> Result<(), String> {
     let blobs = path.map(BlobStore::beside);
     let options = blobs.as_ref().map_or_else(Options::new, |store| Options::new().with_blobs(store));
     let validation = validate(bytes, &options).map_err(|e| e.to_string())?;
-    let errors = validation.diagnostics.groups().iter().filter(|g| g.severity == Severity::Error || g.severity == Severity::Void);
-    let errors: Vec<String> = errors.map(|g| format!("{} at {:?}", g.code, g.first.first().map(|d| (&d.place, &d.why)))).collect();
+    let errors = validation
+        .diagnostics
+        .groups()
+        .iter()
+        .filter(|g| g.severity == Severity::Error || g.severity == Severity::Void);
+    let errors: Vec<String> =
+        errors.map(|g| format!("{} at {:?}", g.code, g.first.first().map(|d| (&d.place, &d.why)))).collect();
     if !errors.is_empty() {
         return Err(format!("the log is invalid: {errors:?}"));
     }

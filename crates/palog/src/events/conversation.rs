@@ -265,7 +265,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Part<'a> {
                 kind: m.kind,
                 value: need(m.value, "value")?,
             }),
-            other => return Err(D::Error::unknown_variant(other, &["text", "reasoning", "image", "file", "json", "action", "result", "opaque"])),
+            other => {
+                return Err(D::Error::unknown_variant(
+                    other,
+                    &["text", "reasoning", "image", "file", "json", "action", "result", "opaque"],
+                ));
+            }
         })
     }
 }

@@ -33,12 +33,15 @@ impl<'a> Kind<'a> {
         if let Some(core) = Data::NAMES.iter().find(|known| **known == name) {
             return Kind::Core(core);
         }
-        let word = |w: &str| !w.is_empty() && w.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        let word =
+            |w: &str| !w.is_empty() && w.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
         if let Some(rest) = name.strip_prefix("x.") {
             let vendor = rest.split_once('/').is_some_and(|(dns, name)| {
                 !name.is_empty()
                     && dns.split('.').count() >= 2
-                    && dns.split('.').all(|l| !l.is_empty() && l.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
+                    && dns
+                        .split('.')
+                        .all(|l| !l.is_empty() && l.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
             });
             return if vendor { Kind::Vendor(name) } else { Kind::Malformed(name) };
         }

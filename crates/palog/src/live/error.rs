@@ -40,7 +40,11 @@ impl fmt::Display for OpenError {
             OpenError::Io(error) => write!(f, "cannot open the log: {error}"),
             OpenError::Locked => f.write_str("another program is writing to the log"),
             OpenError::Refused(diagnostic) => {
-                write!(f, "cannot append to the log: {}", diagnostic.why.as_deref().unwrap_or(diagnostic.code.meaning()))
+                write!(
+                    f,
+                    "cannot append to the log: {}",
+                    diagnostic.why.as_deref().unwrap_or(diagnostic.code.meaning())
+                )
             }
             OpenError::Write(error) => error.fmt(f),
         }
@@ -130,7 +134,9 @@ impl fmt::Display for AppendError {
         match self {
             AppendError::Io(error) => write!(f, "cannot append to the log: {error}"),
             AppendError::LineTooLong { len } => WriteError::LineTooLong { len: *len }.fmt(f),
-            AppendError::BlobMissing { digest } => write!(f, "the event refers to the blob {digest}, which is not there"),
+            AppendError::BlobMissing { digest } => {
+                write!(f, "the event refers to the blob {digest}, which is not there")
+            }
             AppendError::HeadMoved { head } => write!(f, "the log has grown: its head is {head}"),
             AppendError::StaleEpoch { newest } => write!(f, "the epoch is stale: the newest one is {newest}"),
             AppendError::Closed => f.write_str("the log is closed"),
@@ -138,7 +144,9 @@ impl fmt::Display for AppendError {
             AppendError::ForeignWrite(diagnostic) => {
                 f.write_str(diagnostic.why.as_deref().unwrap_or(diagnostic.code.meaning()))
             }
-            AppendError::Poisoned => f.write_str("an earlier write failed and could not be taken back; open the log again"),
+            AppendError::Poisoned => {
+                f.write_str("an earlier write failed and could not be taken back; open the log again")
+            }
         }
     }
 }

@@ -61,7 +61,11 @@ impl LogFile {
     /// When there is a file of that name ([`OpenError::Io`] with `AlreadyExists`), when `opening` opens nothing or is of a
     /// version that this crate does not write, or when the disk refuses. A process that is killed here may leave a hidden
     /// file `.log.PID.N`.
-    pub fn create(path: impl Into<PathBuf>, log: impl Into<String>, opening: &mut Draft<'_>) -> Result<Self, OpenError> {
+    pub fn create(
+        path: impl Into<PathBuf>,
+        log: impl Into<String>,
+        opening: &mut Draft<'_>,
+    ) -> Result<Self, OpenError> {
         let path = path.into();
         let Data::LogOpened(opened) = &opening.data else {
             let why = "a log begins with log.opened";
@@ -81,11 +85,7 @@ impl LogFile {
         // Where the name was moved and not linked it is gone already.
         let _ = fs::remove_file(&hidden);
         let (lock, out) = begun?;
-        let head = Head {
-            cursor: Cursor::of(0, &buffer[..buffer.len() - 1]),
-            epoch: opening.epoch,
-            closed: false,
-        };
+        let head = Head { cursor: Cursor::of(0, &buffer[..buffer.len() - 1]), epoch: opening.epoch, closed: false };
         let end = buffer.len() as u64;
         buffer.clear();
         Ok(LogFile {
@@ -198,7 +198,12 @@ impl LogFile {
     ///
     /// # Errors
     /// See [`AppendError`].
-    pub fn append(&mut self, draft: &mut Draft<'_>, expect: Expect, durability: Durability) -> Result<Cursor, AppendError> {
+    pub fn append(
+        &mut self,
+        draft: &mut Draft<'_>,
+        expect: Expect,
+        durability: Durability,
+    ) -> Result<Cursor, AppendError> {
         self.append_group(std::slice::from_mut(draft), expect, durability)
     }
 
@@ -213,7 +218,12 @@ impl LogFile {
     ///
     /// # Errors
     /// See [`AppendError`]. Nothing was accepted then.
-    pub fn append_group(&mut self, drafts: &mut [Draft<'_>], expect: Expect, durability: Durability) -> Result<Cursor, AppendError> {
+    pub fn append_group(
+        &mut self,
+        drafts: &mut [Draft<'_>],
+        expect: Expect,
+        durability: Durability,
+    ) -> Result<Cursor, AppendError> {
         if self.poisoned {
             return Err(AppendError::Poisoned);
         }
@@ -249,7 +259,9 @@ impl LogFile {
         let meta = self.file.metadata()?;
         let foreign = |why: String| {
             let place = Place { offset: Some(self.end), ..Place::default() };
-            AppendError::ForeignWrite(Box::new(Diagnostic::new(Code::ForeignWrite, Severity::Error, place).because(why)))
+            AppendError::ForeignWrite(Box::new(
+                Diagnostic::new(Code::ForeignWrite, Severity::Error, place).because(why),
+            ))
         };
         if is_unlinked(&meta) {
             return Err(foreign("the log file was deleted or replaced".into()));
@@ -380,7 +392,8 @@ impl LogFile {
         let mut random = [0; 10];
         random.copy_from_slice(&hash[..10]);
         let now = SystemTime::now();
-        let mut note = Draft::new(uuid_v7(now, random), ActorKind::Harness, torn_note(at, len, &digest)).at(Time::of(now));
+        let mut note =
+            Draft::new(uuid_v7(now, random), ActorKind::Harness, torn_note(at, len, &digest)).at(Time::of(now));
         if let Data::NoteAdded(data) = &mut note.data {
             data.bytes = Some(Value::Blob(blob));
         }
@@ -459,7 +472,9 @@ fn begin(mut file: &File, hidden: &Path, path: &Path, line: &[u8]) -> Result<(Lo
 fn publish(hidden: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(hidden, path) {
         // Some file systems have no links; there, two that create the same log at the same moment are not told apart.
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists && path.symlink_metadata().is_err() => fs::rename(hidden, path),
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists && path.symlink_metadata().is_err() => {
+            fs::rename(hidden, path)
+        }
         other => other,
     }
 }

@@ -125,7 +125,9 @@ pub(super) fn check_version(spec: &str, place: Place) -> Result<(), TailError> {
     let newest = version(SPEC).map_or(0, |(_, minor)| minor);
     Err(match version(spec) {
         Some((MAJOR, minor)) if minor <= newest => return Ok(()),
-        Some((MAJOR, _)) => refusal(Code::NewerMinor, place, format!("the log is of version {spec}, this program writes {SPEC}")),
+        Some((MAJOR, _)) => {
+            refusal(Code::NewerMinor, place, format!("the log is of version {spec}, this program writes {SPEC}"))
+        }
         Some(_) => refusal(Code::UnsupportedVersion, place, format!("version {spec}")).rule("R-ENV-001"),
         None => refusal(Code::BadPayload, place, format!("{spec:?} is no version")),
     }
@@ -187,7 +189,12 @@ fn is_closed(file: &File, log: &str, mut window: Window) -> Result<bool, TailErr
 }
 
 /// Reads the events that were added from `from` to the end by somebody else; `None` if the last one is not whole.
-pub(super) fn read_added(mut file: &File, log: &str, from: u64, before: Head) -> Result<Option<(Head, u64)>, TailError> {
+pub(super) fn read_added(
+    mut file: &File,
+    log: &str,
+    from: u64,
+    before: Head,
+) -> Result<Option<(Head, u64)>, TailError> {
     file.seek(SeekFrom::Start(from))?;
     let mut lines = Lines::new(file);
     let (mut head, mut end) = (before, from);

@@ -214,7 +214,8 @@ fn a_group_is_accepted_as_a_whole_or_not_at_all() {
     log.append(&mut note(2), ANY, Durability::Sync).expect("notes may follow");
     log.append(&mut event(6), ANY, Durability::Sync).expect_err("nothing else may");
     let other = Data::Other("x.org.example/kind".into(), Raw::of(&0));
-    log.append(&mut Draft::new("other", ActorKind::Harness, other), ANY, Durability::Sync).expect_err("nothing else may");
+    log.append(&mut Draft::new("other", ActorKind::Harness, other), ANY, Durability::Sync)
+        .expect_err("nothing else may");
     assert_eq!(scene.events().len(), 8);
 }
 

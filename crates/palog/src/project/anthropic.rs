@@ -145,11 +145,8 @@ impl Writer<'_> {
         for part in seen.parts {
             match part {
                 Part::Result { action, parts, is_error, .. } => {
-                    let content = if seen.pruned.contains(&key(action)) {
-                        Raw::string(CLEARED)
-                    } else {
-                        self.told(seen, parts)?
-                    };
+                    let content =
+                        if seen.pruned.contains(&key(action)) { Raw::string(CLEARED) } else { self.told(seen, parts)? };
                     let result = Block::ToolResult { tool_use_id: call_id(action), content, is_error: *is_error };
                     let result = Slot::Block(Raw::of(&result));
                     if !slots.is_empty() {
@@ -205,11 +202,11 @@ impl Writer<'_> {
     fn block(&mut self, seen: &Seen<'_>, part: &Part<'_>) -> io::Result<Option<Raw<'static>>> {
         let block = match part {
             Part::Text { text } => self.content.text(text)?.map(|text| Raw::of(&Block::Text { text })),
-            Part::Json { value } => self.content.json(value)?.map(|json| Raw::of(&Block::Text { text: Raw::string(json.get()) })),
-            Part::Reasoning { text, opaque } => return self.reasoning(seen, text.as_ref(), opaque.as_ref()),
-            Part::Image { media, data } => {
-                self.source(media, data)?.map(|source| Raw::of(&Block::Image { source }))
+            Part::Json { value } => {
+                self.content.json(value)?.map(|json| Raw::of(&Block::Text { text: Raw::string(json.get()) }))
             }
+            Part::Reasoning { text, opaque } => return self.reasoning(seen, text.as_ref(), opaque.as_ref()),
+            Part::Image { media, data } => self.source(media, data)?.map(|source| Raw::of(&Block::Image { source })),
             Part::File { name, media, data } => match media.as_deref() {
                 Some(media) if media == "application/pdf" => self.source(media, data)?.map(|s| (s, name)),
                 Some(media) if media.starts_with("text/") => {
@@ -219,11 +216,13 @@ impl Writer<'_> {
                 _ => Err(LeftOutReason::Unsupported),
             }
             .map(|(source, name)| Raw::of(&Block::Document { source, title: name.as_deref() })),
-            Part::Opaque(opaque) if opaque.provider.as_str() == "anthropic" => match self.content.json(&opaque.value)? {
-                Ok(json) if json.get().starts_with('{') => Ok(json),
-                Ok(_) => Err(LeftOutReason::Unsupported),
-                Err(reason) => Err(reason),
-            },
+            Part::Opaque(opaque) if opaque.provider.as_str() == "anthropic" => {
+                match self.content.json(&opaque.value)? {
+                    Ok(json) if json.get().starts_with('{') => Ok(json),
+                    Ok(_) => Err(LeftOutReason::Unsupported),
+                    Err(reason) => Err(reason),
+                }
+            }
             Part::Opaque(_) => Err(LeftOutReason::OtherProvider),
             Part::Action { .. } | Part::Result { .. } => Err(LeftOutReason::Unsupported),
         };
@@ -442,7 +441,8 @@ mod tests {
     fn parallel() -> Vec<String> {
         let ([a, ap], [b, bp]) = (call("a", "r", "c1"), call("b", "r", "c2"));
         let told = [result("rb", "c2", "two"), result("ra", "c1", "one")];
-        [vec![user("u", "go"), say("t", "r", "I go."), a, ap, b, bp], told.to_vec(), vec![say("e", "s", "Done.")]].concat()
+        [vec![user("u", "go"), say("t", "r", "I go."), a, ap, b, bp], told.to_vec(), vec![say("e", "s", "Done.")]]
+            .concat()
     }
 
     #[test]
@@ -458,7 +458,8 @@ mod tests {
     #[test]
     fn a_response_is_regrouped_across_results_and_steering() {
         let ([a, ap], [b, bp]) = (call("a", "r", "c1"), call("b", "r", "c2"));
-        let log = [user("u", "go"), a, ap, result("ra", "c1", "one"), user("q", "wait"), b, bp, result("rb", "c2", "two")];
+        let log =
+            [user("u", "go"), a, ap, result("ra", "c1", "one"), user("q", "wait"), b, bp, result("rb", "c2", "two")];
         let want = ["user: go", "assistant: call c1, call c2", "user: c1=one, c2=two, wait"];
         assert_eq!(short(&see(&lines(&log), At::Head)), want);
     }
@@ -471,13 +472,17 @@ mod tests {
         assert_eq!(short(&see(&lines(&log), At::Head)), want);
         assert_eq!(short(&see(&lines(&log), At::Seq(1))), ["user: old"], "at 1 the call is not yet proposed");
         let context = see(&lines(&log), At::Seq(1));
-        assert_eq!(context["omitted"], json!([{"event": "a", "part": "action", "action": "c1", "reason": "not_proposed"}]));
+        assert_eq!(
+            context["omitted"],
+            json!([{"event": "a", "part": "action", "action": "c1", "reason": "not_proposed"}])
+        );
         assert_eq!(context["path"], json!({"events": ["o", "a"], "inferred": ["a"]}));
     }
 
     #[test]
     fn a_rewind_leaves_the_dead_branch_out() {
-        let log = [user("u", "go"), say("a", "r", "One."), user("v", "more"), say("b", "s", "Two."), user("w ^a", "other")];
+        let log =
+            [user("u", "go"), say("a", "r", "One."), user("v", "more"), say("b", "s", "Two."), user("w ^a", "other")];
         assert_eq!(short(&see(&lines(&log), At::Head)), ["user: go", "assistant: One.", "user: other"]);
         assert_eq!(short(&see(&lines(&log), At::Seq(3))).last().map(String::as_str), Some("assistant: Two."));
     }
@@ -503,7 +508,10 @@ mod tests {
     #[test]
     fn a_result_without_its_call_is_given_where_it_stands() {
         let log = [user("u", "go"), say("a", "r", "One."), result("ra", "lost", "one"), say("b", "s", "Two.")];
-        assert_eq!(short(&see(&lines(&log), At::Head)), ["user: go", "assistant: One.", "user: lost=one", "assistant: Two."]);
+        assert_eq!(
+            short(&see(&lines(&log), At::Head)),
+            ["user: go", "assistant: One.", "user: lost=one", "assistant: Two."]
+        );
     }
 
     #[test]
@@ -532,7 +540,11 @@ mod tests {
         assert_eq!(short(&context), ["user: summary", "assistant: Kept.", "user: note, on"]);
         assert_eq!(context["path"]["events"], json!(["sum", "k", "v"]));
         assert_eq!(context["omitted"], json!([{"event": "gone", "reason": "not_in_log"}]));
-        assert_eq!(short(&see(&lines(&log), At::Seq(5))), ["assistant: Kept.", "user: note"], "the summary comes later");
+        assert_eq!(
+            short(&see(&lines(&log), At::Seq(5))),
+            ["assistant: Kept.", "user: note"],
+            "the summary comes later"
+        );
         assert_eq!(short(&see(&lines(&log), At::Before("sum"))), ["assistant: Kept.", "user: note"]);
         assert_eq!(short(&see(&lines(&log), At::Seq(4))).first().map(String::as_str), Some("user: go"));
 
@@ -581,7 +593,8 @@ mod tests {
         let log = [
             user("u", "go"),
             r#"s message.added {"role":"system","parts":[{"type":"text","text":"Be kind."}]}"#.to_owned(),
-            r#"x message.added {"role":"assistant","in_context":false,"parts":[{"type":"text","text":"API error"}]}"#.to_owned(),
+            r#"x message.added {"role":"assistant","in_context":false,"parts":[{"type":"text","text":"API error"}]}"#
+                .to_owned(),
         ];
         let context = see(&lines(&log), At::Head);
         assert_eq!(short(&context), ["user: go", "system: Be kind."]);
@@ -655,8 +668,11 @@ mod tests {
     fn pictures_come_out_of_blobs_as_base64() {
         let folder = std::env::temp_dir().join(format!("palog-context-{}", std::process::id()));
         let store = BlobStore::beside(&folder.join("a.palog.jsonl"));
-        let blob = serde_json::to_string(&store.put(b"\x89PNG", "image/png", None).expect("it is written")).expect("json");
-        let line = format!(r#"u message.added {{"role":"user","parts":[{{"type":"image","media":"image/png","data":{blob}}}]}}"#);
+        let blob =
+            serde_json::to_string(&store.put(b"\x89PNG", "image/png", None).expect("it is written")).expect("json");
+        let line = format!(
+            r#"u message.added {{"role":"user","parts":[{{"type":"image","media":"image/png","data":{blob}}}]}}"#
+        );
         let context = context(Cursor::new(events(&[&line])), At::Head, Some(&store)).expect("a context");
         std::fs::remove_dir_all(&folder).expect("it can be removed");
         let text = serde_json::to_string(&context.messages[0].content).expect("it serialises");

@@ -133,7 +133,8 @@ mod tests {
     fn content_of_blobs_comes_back_as_what_was_moved_there() {
         let folder = std::env::temp_dir().join(format!("palog-content-{}", std::process::id()));
         let store = BlobStore::beside(&folder.join("a.palog.jsonl"));
-        let text = Value::Blob(store.put("a \"b\"".as_bytes(), "text/plain; charset=utf-8", None).expect("it is written"));
+        let text =
+            Value::Blob(store.put("a \"b\"".as_bytes(), "text/plain; charset=utf-8", None).expect("it is written"));
         let json = Value::Blob(store.put(br#"{"a": 1.0}"#, "application/json", None).expect("it is written"));
         let mut content = Content::new(Some(&store));
         assert_eq!(content.text(&text).expect("it reads").expect("there").get(), r#""a \"b\"""#);

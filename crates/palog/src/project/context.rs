@@ -108,7 +108,9 @@ impl<R: Read + Seek> Reading<R> {
                 return ControlFlow::Break(());
             }
             let data = match event.kind.as_str() {
-                "message.added" | "context.compacted" | "branch.moved" | "action.proposed" => payload(event, line, faults),
+                "message.added" | "context.compacted" | "branch.moved" | "action.proposed" => {
+                    payload(event, line, faults)
+                }
                 other => Data::Other(other.into(), event.data.borrowed()),
             };
             if let Data::ActionProposed(action) = &data {
@@ -129,7 +131,9 @@ impl<R: Read + Seek> Reading<R> {
                 let path = index.path_before(id).ok_or_else(|| ContextError::NoSuchEvent(id.to_owned()))?;
                 let own = index.find(id).filter(|n| n.kind == NodeKind::Message);
                 let response = match own {
-                    Some(node) => message(&mut lines, node, |_, m, _| m.response.as_deref().map(str::to_owned))?.flatten(),
+                    Some(node) => {
+                        message(&mut lines, node, |_, m, _| m.response.as_deref().map(str::to_owned))?.flatten()
+                    }
                     None => None,
                 };
                 (path, Some((id.to_owned(), response)))

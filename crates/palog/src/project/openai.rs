@@ -16,7 +16,8 @@ use crate::project::path::key;
 use crate::project::shown::{CLEARED, LeftOut, Path, Unresolved, call_id, word};
 
 /// Opaque parts that are parts of a message; all others are items of their own.
-const PARTS: &[&str] = &["input_text", "input_image", "input_file", "input_audio", "output_text", "refusal", "encrypted_content"];
+const PARTS: &[&str] =
+    &["input_text", "input_image", "input_file", "input_audio", "output_text", "refusal", "encrypted_content"];
 
 /// The member of `ext` under which an importer keeps what the API has beside the content: `type`, `namespace`, `phase`.
 const EXT: &str = "com.openai";
@@ -127,9 +128,11 @@ struct Beside<'a> {
 
 impl<'a> Beside<'a> {
     fn of(ext: Option<&'a Raw<'_>>) -> Self {
-        let members = ext.and_then(|raw| serde_json::from_str::<std::collections::BTreeMap<Str<'_>, Raw<'_>>>(raw.get()).ok());
+        let members =
+            ext.and_then(|raw| serde_json::from_str::<std::collections::BTreeMap<Str<'_>, Raw<'_>>>(raw.get()).ok());
         let own = members.and_then(|mut members| members.remove(&Str::from(EXT)));
-        own.and_then(|own| serde_json::from_str::<Beside<'_>>(own.get()).ok().map(Beside::into_owned)).unwrap_or_default()
+        own.and_then(|own| serde_json::from_str::<Beside<'_>>(own.get()).ok().map(Beside::into_owned))
+            .unwrap_or_default()
     }
 
     fn into_owned(self) -> Beside<'static> {
@@ -167,7 +170,8 @@ impl Writer<'_> {
         for part in seen.parts {
             let slot = match part {
                 Part::Result { action, parts, .. } => {
-                    let output = if seen.pruned.contains(&key(action)) { Raw::string(CLEARED) } else { self.told(seen, parts)? };
+                    let output =
+                        if seen.pruned.contains(&key(action)) { Raw::string(CLEARED) } else { self.told(seen, parts)? };
                     Some(Slot::Output { action: action.to_string(), output })
                 }
                 Part::Action { action } if seen.role == Role::Assistant => {
@@ -228,7 +232,9 @@ impl Writer<'_> {
         let block = match part {
             Part::Text { text: value } => self.content.text(value)?.map(text),
             Part::Json { value } => self.content.json(value)?.map(|json| text(Raw::string(json.get()))),
-            Part::Image { media, data } => self.url(media, data)?.map(|url| Raw::of(&Block::InputImage { image_url: url })),
+            Part::Image { media, data } => {
+                self.url(media, data)?.map(|url| Raw::of(&Block::InputImage { image_url: url }))
+            }
             Part::File { name, media, data } => match media.as_deref() {
                 Some(media) if media.starts_with("text/") => self.content.text(data)?.map(text),
                 Some(media) => {
@@ -313,7 +319,9 @@ impl Writer<'_> {
                     }
                 }
                 Slot::Output { action, output } => {
-                    let custom = reading.proposal(&action, |_, ext| Ok(Beside::of(ext).r#type.as_deref() == Some("custom_tool_call")))?;
+                    let custom = reading.proposal(&action, |_, ext| {
+                        Ok(Beside::of(ext).r#type.as_deref() == Some("custom_tool_call"))
+                    })?;
                     let call_id = call_id(&action);
                     input.push(match custom {
                         Some(true) => Raw::of(&Item::CustomToolCallOutput { call_id, output }),
@@ -348,10 +356,15 @@ impl Writer<'_> {
             // The API takes arguments as a string.
             let text = |args: Raw<'static>| if args.is_string() { args } else { Raw::string(args.get()) };
             Ok(match beside.r#type.as_deref() {
-                Some("custom_tool_call") => {
-                    Raw::of(&Item::CustomToolCall { namespace: beside.namespace.as_deref(), name, input: text(args), call_id })
+                Some("custom_tool_call") => Raw::of(&Item::CustomToolCall {
+                    namespace: beside.namespace.as_deref(),
+                    name,
+                    input: text(args),
+                    call_id,
+                }),
+                Some("local_shell_call") => {
+                    Raw::of(&Item::LocalShellCall { action: args, call_id, status: "completed" })
                 }
-                Some("local_shell_call") => Raw::of(&Item::LocalShellCall { action: args, call_id, status: "completed" }),
                 _ => {
                     let namespace = beside.namespace.as_deref();
                     Raw::of(&Item::FunctionCall { namespace, name, arguments: text(args), call_id })
@@ -375,7 +388,13 @@ fn without_notes(item: Raw<'static>) -> Raw<'static> {
         return item;
     }
     let Ok(members) = serde_json::from_str::<Members<'_>>(item.get()) else { return item };
-    let kept = Members(members.0.into_iter().filter(|(name, _)| name.as_str() != "internal_chat_message_metadata_passthrough").collect());
+    let kept = Members(
+        members
+            .0
+            .into_iter()
+            .filter(|(name, _)| name.as_str() != "internal_chat_message_metadata_passthrough")
+            .collect(),
+    );
     Raw::of(&kept)
 }
 

@@ -140,16 +140,20 @@ impl PathIndex {
         let index = u32::try_from(self.nodes.len()).ok().filter(|n| *n < AWAITED)?;
         let before = match waiters.first() {
             None => self.head,
-            Some(first) => Some(self.nodes[*first as usize].before).filter(|b| !self.is_under(*b, &waiters)).unwrap_or(ROOT),
+            Some(first) => {
+                Some(self.nodes[*first as usize].before).filter(|b| !self.is_under(*b, &waiters)).unwrap_or(ROOT)
+            }
         };
         let named = names.filter(|name| *name != "root");
         let found = named.and_then(|name| self.stands.get(&key(name))).map(|s| s.index());
-        let cut = named.is_some_and(|name| name == event.id.as_str()) || found.is_some_and(|p| self.is_under(p, &waiters));
+        let cut =
+            named.is_some_and(|name| name == event.id.as_str()) || found.is_some_and(|p| self.is_under(p, &waiters));
         let parent = match (named, found) {
             _ if cut => before,
             (Some(_), Some(parent)) => parent,
             (Some(name), None) => {
-                let waiting = self.awaited.entry(key(name)).or_insert_with(|| Waiting { name: name.into(), nodes: Vec::new() });
+                let waiting =
+                    self.awaited.entry(key(name)).or_insert_with(|| Waiting { name: name.into(), nodes: Vec::new() });
                 waiting.nodes.push(index);
                 AWAITED
             }
@@ -209,7 +213,8 @@ impl PathIndex {
         let mut path = self.walk(self.stands.get(&key(id))?.index(), AWAITED);
         if let Some(Stands::As(index)) = self.stands.get(&key(id)) {
             let response = self.nodes[*index as usize].response;
-            let own = |n: &NodeRef| n.index == *index || (response != 0 && self.nodes[n.index as usize].response == response);
+            let own =
+                |n: &NodeRef| n.index == *index || (response != 0 && self.nodes[n.index as usize].response == response);
             path.truncate(path.iter().position(own).unwrap_or(path.len()));
         }
         Some(path)
@@ -399,7 +404,8 @@ mod tests {
     #[test]
     fn the_head_is_the_newest_event_under_an_awaited_parent() {
         // The call waits for an attachment of its prompt; the prompt comes first, and names no call.
-        let waiting = [format!("c ^x {A}"), format!("u ^root {U}"), r#"x ^u config.set {}"#.to_owned(), format!("r {U}")];
+        let waiting =
+            [format!("c ^x {A}"), format!("u ^root {U}"), r#"x ^u config.set {}"#.to_owned(), format!("r {U}")];
         let waiting: Vec<&str> = waiting.iter().map(String::as_str).collect();
         let (index, _) = index(&waiting);
         assert_eq!(head_path(&index), [1, 2, 0, 3]);
@@ -429,7 +435,8 @@ mod tests {
 
     #[test]
     fn a_cycle_is_cut_where_it_closes() {
-        let (index, told) = index(&[&format!("o {U}"), &format!("a ^b {A}"), &format!("b ^a {U}"), &format!("s ^s {U}")]);
+        let (index, told) =
+            index(&[&format!("o {U}"), &format!("a ^b {A}"), &format!("b ^a {U}"), &format!("s ^s {U}")]);
         assert_eq!(head_path(&index), [0, 2, 1, 3]);
         let told: Vec<_> = told.iter().map(|d| (d.code, d.place.record.as_deref())).collect();
         assert_eq!(told, [(Code::Cycle, Some("b")), (Code::Cycle, Some("s"))]);
@@ -476,10 +483,9 @@ mod tests {
     fn replays_and_repeated_lines_change_no_path() {
         let text = events(&[&format!("u {U}"), &format!("a {A}"), &format!("v {U}"), &format!("w ^a2 {U}")]);
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let replay = lines[1].replace(r#""seq":1,"id":"a""#, r#""seq":3,"id":"a2""#).replace(
-            r#""data""#,
-            r#""copy":{"event":"a","how":"replay"},"data""#,
-        );
+        let replay = lines[1]
+            .replace(r#""seq":1,"id":"a""#, r#""seq":3,"id":"a2""#)
+            .replace(r#""data""#, r#""copy":{"event":"a","how":"replay"},"data""#);
         lines[3] = lines[3].replace(r#""seq":3"#, r#""seq":4"#);
         lines.insert(3, replay);
         lines.insert(1, lines[0].clone());

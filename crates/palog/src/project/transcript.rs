@@ -173,7 +173,9 @@ pub fn transcript<R: Read + Seek>(
             (Data::ApprovalRequested(asked), Some(action)) => {
                 requests.insert(key(asked.approval.as_deref().unwrap_or(&event.id)), action);
             }
-            (Data::ApprovalEnded(end), None) => about = end.approval.as_deref().and_then(|a| requests.get(&key(a)).copied()),
+            (Data::ApprovalEnded(end), None) => {
+                about = end.approval.as_deref().and_then(|a| requests.get(&key(a)).copied())
+            }
             _ => {}
         }
         if let Some(action) = about {

@@ -56,7 +56,10 @@ fn a_log_is_closed_when_it_goes_on_elsewhere_or_nothing_blocks_its_end() {
     verdict(&closed(silent("unknown"), "transferred"), Verdict::Closed, "R-REC-002");
     assert!(closed(silent("unknown"), "transferred").recovery().obligations.is_empty());
     verdict(&closed(Log::live().prompt("p"), "complete"), Verdict::Closed, "R-REC-002");
-    assert!(closed(Log::live().prompt("p"), "complete").recovery().obligations.is_empty(), "nobody goes on with a closed log");
+    assert!(
+        closed(Log::live().prompt("p"), "complete").recovery().obligations.is_empty(),
+        "nobody goes on with a closed log"
+    );
     verdict(&closed(silent("unknown"), "complete"), Verdict::NeedsReconcile, "R-REC-004");
     verdict(&closed(Log::live().prompt("p"), "interrupted"), Verdict::Ready, "R-REC-006");
 }
@@ -91,7 +94,13 @@ fn an_unknown_is_reconciled_first() {
 fn a_running_action_without_a_holder_is_unknown() {
     owes(&live().start("a"), "a", Decision::Reconcile, "R-REC-008", true);
     verdict(&live().start("a"), Verdict::NeedsReconcile, "R-REC-004");
-    owes(&silent("unknown").result("a", false).says("r2").stop("r2", "end_turn"), "a", Decision::Reconcile, "R-REC-008", true);
+    owes(
+        &silent("unknown").result("a", false).says("r2").stop("r2", "end_turn"),
+        "a",
+        Decision::Reconcile,
+        "R-REC-008",
+        true,
+    );
 }
 
 /// R-REC-009
@@ -150,7 +159,11 @@ fn open_and_lapsed_requests_wait_for_a_person() {
     let open = live().ask("x", "a");
     verdict(&open, Verdict::AwaitingHuman, "R-REC-005");
     owes(&open, "x", Decision::Answer, "R-REC-014", true);
-    let question = Log::imported(&["usage"]).prompt("p").call_of("r", "q", json!({"kind": "question", "effect": {"class": "pure"}}));
+    let question = Log::imported(&["usage"]).prompt("p").call_of(
+        "r",
+        "q",
+        json!({"kind": "question", "effect": {"class": "pure"}}),
+    );
     verdict(&question, Verdict::AwaitingHuman, "R-REC-005");
     owes(&question, "q", Decision::Answer, "R-REC-014", true);
     let form = Log::live().add("approval.requested", json!({"approval": "f", "kind": "elicitation"}));
@@ -161,14 +174,22 @@ fn open_and_lapsed_requests_wait_for_a_person() {
     let expiring = json!({"approval": "x", "kind": "permission", "action": "a", "expires": "2026-01-01T00:00:00Z"});
     let state = live().add("approval.requested", expiring).state();
     let recovery = recover(&state, &Context::new().at(Time::parse("2026-01-01T00:00:01Z").expect("a time")));
-    assert_eq!((recovery.verdict, evidence(&recovery, EvidenceKind::Expired)), (Verdict::AwaitingHuman, 1), "only an event ends it");
+    assert_eq!(
+        (recovery.verdict, evidence(&recovery, EvidenceKind::Expired)),
+        (Verdict::AwaitingHuman, 1),
+        "only an event ends it"
+    );
 }
 
 /// R-REC-006
 #[test]
 fn a_session_with_work_is_ready_and_one_without_is_idle() {
     verdict(&Log::live().prompt("p"), Verdict::Ready, "R-REC-006");
-    verdict(&Log::live().prompt("p").answer("r").add("turn.ended", json!({"how": "complete"})), Verdict::Idle, "R-REC-006");
+    verdict(
+        &Log::live().prompt("p").answer("r").add("turn.ended", json!({"how": "complete"})),
+        Verdict::Idle,
+        "R-REC-006",
+    );
     verdict(&Log::live(), Verdict::Idle, "R-REC-006");
 }
 
@@ -188,7 +209,11 @@ fn what_was_not_started_is_run_if_its_grants_allow_it() {
     owes(&request(json!({"args_digest": "sha256:b"})), "a", Decision::Ask, "R-REC-018", true);
     let again = |scope: &str| {
         let grant = json!({"approval": "x", "outcome": "granted", "scope": scope});
-        live().ask("x", "a").add("approval.ended", grant).start("a").reconcile("a", "not_applied", "executor_terminated")
+        live().ask("x", "a").add("approval.ended", grant).start("a").reconcile(
+            "a",
+            "not_applied",
+            "executor_terminated",
+        )
     };
     owes(&again("once"), "a", Decision::Ask, "R-REC-018", true);
     owes(&again("session"), "a", Decision::Run, "R-REC-016", false);
@@ -199,7 +224,8 @@ fn what_was_not_started_is_run_if_its_grants_allow_it() {
 #[test]
 fn nothing_runs_while_the_same_call_is_unresolved() {
     let same = json!({"args_digest": "sha256:a"});
-    let log = Log::imported(&["usage"]).prompt("p").call("r", "a", "unknown").prompt("q").answer("s").source("ours", ALL);
+    let log =
+        Log::imported(&["usage"]).prompt("p").call("r", "a", "unknown").prompt("q").answer("s").source("ours", ALL);
     let twin = log.clone().prompt("t").call_of("u", "b", same.clone());
     owes(&twin, "b", Decision::Ask, "R-REC-017", true);
     assert_eq!(evidence(&twin.recovery(), EvidenceKind::SameCall), 1);
@@ -210,7 +236,8 @@ fn nothing_runs_while_the_same_call_is_unresolved() {
     let settled = log.end("a", "failed", "no").prompt("t").call_of("u", "b", same.clone());
     owes(&settled, "b", Decision::Run, "R-REC-016", false);
     let copied = json!({"copy": {"log": "parent", "how": "fork"}});
-    let fork = Log::imported(&["usage"]).with("action.proposed", crate::reduce::tests::proposal("a", json!({})), copied);
+    let fork =
+        Log::imported(&["usage"]).with("action.proposed", crate::reduce::tests::proposal("a", json!({})), copied);
     owes(&fork.source("ours", ALL).prompt("t").call_of("u", "b", same), "b", Decision::Ask, "R-REC-017", true);
 }
 

@@ -342,7 +342,14 @@ impl Actions {
     }
 
     /// The request or end with this id, about the action `of`.
-    fn approval(&mut self, state: &mut State, of: Option<usize>, id: &str, kind: ApprovalKind, m: &Mention<'_>) -> usize {
+    fn approval(
+        &mut self,
+        state: &mut State,
+        of: Option<usize>,
+        id: &str,
+        kind: ApprovalKind,
+        m: &Mention<'_>,
+    ) -> usize {
         let action = of.map(|of| name_of(state, &self.facts[of]));
         if let Some(at) = self.known(state, id, of) {
             self.dirty_requests.insert(at);
@@ -380,7 +387,8 @@ impl Actions {
     /// `approval.ended`.
     pub(super) fn answer(&mut self, state: &mut State, data: &ApprovalEnded<'_>, m: &Mention<'_>) {
         let of = data.action.as_deref().map(|action| self.mention(state, action, m));
-        let kind = if data.outcome == ApprovalOutcome::Answered { ApprovalKind::Question } else { ApprovalKind::Permission };
+        let kind =
+            if data.outcome == ApprovalOutcome::Answered { ApprovalKind::Question } else { ApprovalKind::Permission };
         let unanswered = |at: &usize| self.requests[*at].made && self.requests[*at].ended.is_none();
         let at = match (data.approval.as_deref(), of) {
             (Some(id), _) => self.approval(state, of, id, kind, m),
@@ -432,9 +440,11 @@ impl Actions {
         }
         for (at, request) in self.requests.iter_mut().enumerate().filter(|(_, r)| r.made && r.ended.is_none()) {
             let approval = &state.approvals[at];
-            let asks_itself = approval.kind == ApprovalKind::Question && approval.action.as_deref() == Some(&*approval.approval);
+            let asks_itself =
+                approval.kind == ApprovalKind::Question && approval.action.as_deref() == Some(&*approval.approval);
             let since = approval.requested.as_ref().map_or(0, |r| r.seq.0);
-            request.ends_recorded &= asks_itself || sources.record(Recorded::ApprovalEnded, request.source.as_deref(), since);
+            request.ends_recorded &=
+                asks_itself || sources.record(Recorded::ApprovalEnded, request.source.as_deref(), since);
             self.dirty_requests.insert(at);
         }
     }
@@ -477,7 +487,10 @@ impl Actions {
     }
 
     /// Where each action is first told of, and whether anything but results tells of it.
-    pub(super) fn origins<'s>(&'s self, state: &'s State) -> impl Iterator<Item = (&'s str, Origin, Option<&'s Action>)> {
+    pub(super) fn origins<'s>(
+        &'s self,
+        state: &'s State,
+    ) -> impl Iterator<Item = (&'s str, Origin, Option<&'s Action>)> {
         let mut ids: Vec<_> = self.by_id.iter().collect();
         ids.sort_unstable_by_key(|(_, at)| **at);
         ids.into_iter().map(|(id, at)| {
@@ -510,7 +523,8 @@ impl Actions {
         let of_attempt = |at: &&usize| state.approvals[**at].attempt == Count(newest);
         let requests: Vec<(usize, Option<ApprovalOutcome>)> =
             facts.approvals.iter().filter(of_attempt).map(|at| (*at, self.outcome(*at, state))).collect();
-        let ended = |outcomes: &[ApprovalOutcome]| requests.iter().any(|(_, o)| o.is_some_and(|o| outcomes.contains(&o)));
+        let ended =
+            |outcomes: &[ApprovalOutcome]| requests.iter().any(|(_, o)| o.is_some_and(|o| outcomes.contains(&o)));
         let lapsed = [ApprovalOutcome::Expired, ApprovalOutcome::Withdrawn];
         if ended(&[ApprovalOutcome::Denied]) {
             return (ActionState::Denied, None, Applied::No);
@@ -528,7 +542,9 @@ impl Actions {
             return unknown(Doubt::Asked);
         }
         let superseded = |at: usize| {
-            let names = |by: &usize| *by != at && self.requests[*by].causes.iter().any(|c| self.requests[at].events.contains(c));
+            let names = |by: &usize| {
+                *by != at && self.requests[*by].causes.iter().any(|c| self.requests[at].events.contains(c))
+            };
             facts.approvals.iter().any(names)
         };
         if requests.iter().any(|(at, o)| o.is_some_and(|o| lapsed.contains(&o)) && !superseded(*at)) {
@@ -556,7 +572,8 @@ impl Actions {
         let began = of.is_some_and(|facts| {
             facts.newest() != attempt.0 || facts.known_attempt(attempt.0).is_some_and(Attempt::began)
         });
-        let asks = action.is_some_and(|a| a.kind == ActionKind::Question) && state.approvals[at].kind == ApprovalKind::Question;
+        let asks = action.is_some_and(|a| a.kind == ActionKind::Question)
+            && state.approvals[at].kind == ApprovalKind::Question;
         let ended = action.filter(|a| asks && a.ended.is_some()).map(|a| a.state);
         let status = match (outcome, ended) {
             (Some(ApprovalOutcome::Granted), _) => ApprovalStatus::Granted,

@@ -64,7 +64,8 @@ impl Attempt {
             Reconciled::Unknown if reconciliation.human => return ended.or_doubt(Doubt::Accepted),
             Reconciled::Unknown => return ended.or_doubt(Doubt::Unsettled),
         };
-        let contradicts = |e: &End| e.applied != found && (e.seq > reconciliation.seq || matches!(ended, Fate::Ended(..)));
+        let contradicts =
+            |e: &End| e.applied != found && (e.seq > reconciliation.seq || matches!(ended, Fate::Ended(..)));
         match ended {
             _ if self.ends.iter().any(contradicts) => Fate::Doubtful(Doubt::EndsDisagree),
             Fate::Ended(..) => ended,

@@ -28,8 +28,7 @@ use turns::{At, Conversation};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use crate::envelope::{ActorKind, CopyHow, Event, MAJOR, Time};
 use crate::events::{
-    ConfigSet, Data, Kind, LogOpened, MessageAdded, NoteAdded, ObservationRecorded, Part,
-    Recorded, Role, SourceOpened,
+    ConfigSet, Data, Kind, LogOpened, MessageAdded, NoteAdded, ObservationRecorded, Part, Recorded, Role, SourceOpened,
 };
 pub(crate) use crate::order::Finding;
 use crate::order::Order;
@@ -272,7 +271,10 @@ impl Reducer {
         };
         let placement = self.path.place(event, node);
         if placement.cycle {
-            let why = format!("the parent {:?} comes after the event on the path", event.parent.as_deref().unwrap_or_default());
+            let why = format!(
+                "the parent {:?} comes after the event on the path",
+                event.parent.as_deref().unwrap_or_default()
+            );
             let finding = Finding { code: Code::Cycle, severity: Severity::Warning, rule: "R-ENV-010", why };
             self.report_at(finding, event, origin);
         }
@@ -571,7 +573,9 @@ impl Reducer {
             if !action.is_settled() && !reads_only && action.doubt != Some(Doubt::Accepted) {
                 unresolved.push(action.turn);
             }
-            let (Some(turn), Some(proposed)) = (usize::try_from(action.turn.0).ok(), &action.proposed) else { continue };
+            let (Some(turn), Some(proposed)) = (usize::try_from(action.turn.0).ok(), &action.proposed) else {
+                continue;
+            };
             if undelivered && !self.conversation.is_interrupted(turn, proposed.seq.0) {
                 pending.push(Pending {
                     kind: PendingKind::Result,
@@ -603,7 +607,13 @@ impl Reducer {
         let newest = Count(self.conversation.current() as u64);
         pending.extend(self.state.inputs.iter().filter(|input| input.pending).filter_map(|input| {
             let event = input.queued.as_ref()?.event.clone();
-            Some(Pending { kind: PendingKind::QueuedInput, event, action: None, input: Some(input.input.clone()), turn: newest })
+            Some(Pending {
+                kind: PendingKind::QueuedInput,
+                event,
+                action: None,
+                input: Some(input.input.clone()),
+                turn: newest,
+            })
         }));
         pending
     }
@@ -611,7 +621,8 @@ impl Reducer {
     /// What can only be said at the end: what is missing, lost or still waiting.
     fn report_the_end(&mut self) {
         let mut found = Vec::new();
-        let warning = |code, place, rule, why: String| Diagnostic::new(code, Severity::Warning, place).rule(rule).because(why);
+        let warning =
+            |code, place, rule, why: String| Diagnostic::new(code, Severity::Warning, place).rule(rule).because(why);
         for (id, origin, action) in self.actions.origins(&self.state) {
             let place = Place { call: Some(id.to_owned()), ..self.place_of(origin) };
             match action {

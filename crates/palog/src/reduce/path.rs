@@ -133,7 +133,9 @@ impl Path {
         let mut placement = Placement { awaited_by: waiting, ..Placement::default() };
         // An event that others waited for and that names no parent stands where they stood meanwhile.
         let before = match waiting {
-            Some(group) => self.groups[group.0 as usize].outer.and_then(|outer| self.live(outer)).filter(|g| *g != group),
+            Some(group) => {
+                self.groups[group.0 as usize].outer.and_then(|outer| self.live(outer)).filter(|g| *g != group)
+            }
             None => self.before(),
         };
         let named = event.parent.as_deref().filter(|_| node != Node::Still);
@@ -191,7 +193,8 @@ impl Path {
     /// Makes an event in `group` the head.
     fn lead(&mut self, group: Option<GroupId>, seq: u64, id: &str) {
         self.group = group;
-        if let Some(group) = group.map(|group| &mut self.groups[group.0 as usize]).filter(|group| group.newest.0 <= seq) {
+        if let Some(group) = group.map(|group| &mut self.groups[group.0 as usize]).filter(|group| group.newest.0 <= seq)
+        {
             group.newest.0 = seq;
             group.newest.1.clear();
             group.newest.1.push_str(id);

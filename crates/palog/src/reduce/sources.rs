@@ -44,7 +44,9 @@ impl Sources {
     /// would have recorded (R-STA-005).
     pub(super) fn open(&mut self, state: &mut State, data: &SourceOpened<'_>, event: &Event<'_>) -> bool {
         let earlier = self.by_name.get(&*data.source);
-        let since = earlier.filter(|(records, _)| records.iter().all(|kind| data.records.contains(kind))).map(|(_, since)| *since);
+        let since = earlier
+            .filter(|(records, _)| records.iter().all(|kind| data.records.contains(kind)))
+            .map(|(_, since)| *since);
         let loses = earlier.is_some() && since.is_none();
         self.by_name.insert((*data.source).into(), (data.records.clone(), since.unwrap_or(event.seq)));
         let source = Source {

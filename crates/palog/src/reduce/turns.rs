@@ -199,7 +199,8 @@ impl Conversation {
         response.failed = data.error.is_some();
         if let Some(usage) = data.usage.as_ref().filter(|_| !at.copied) {
             let Usage { input, output, cache_read, cache_write, reasoning } = usage;
-            let new = [input, output, cache_read, cache_write, reasoning].map(|n| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX)));
+            let new = [input, output, cache_read, cache_write, reasoning]
+                .map(|n| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX)));
             let old = std::mem::replace(&mut response.usage, new);
             for ((total, old), new) in self.usage.iter_mut().zip(old).zip(new) {
                 if old.is_some() || new.is_some() {
@@ -251,7 +252,14 @@ impl Conversation {
     }
 
     /// A turn begins with a message, which may be listed as a prompt of the turn before.
-    pub(super) fn start(&mut self, name: Option<&str>, message: Option<&str>, seq: u64, ends_recorded: bool, context_only: bool) {
+    pub(super) fn start(
+        &mut self,
+        name: Option<&str>,
+        message: Option<&str>,
+        seq: u64,
+        ends_recorded: bool,
+        context_only: bool,
+    ) {
         let mut turn = Turn { name: name.map(Key::of), ends_recorded, ..Turn::default() };
         let number = self.turns.len();
         if let Some(message) = message.filter(|_| !context_only) {
@@ -296,7 +304,8 @@ impl Conversation {
     /// The parent of `group`, `event`, has come: what hangs under it belongs to the newest turn (R-TRN-010), and to the
     /// group that the parent is in. Returns the actions.
     pub(super) fn adopt(&mut self, event: &str, seq: u64, group: GroupId, new_outer: Option<GroupId>) -> Vec<usize> {
-        if let Some((_, earlier)) = self.arrived.replace((event.into(), group)).filter(|(_, earlier)| *earlier != group) {
+        if let Some((_, earlier)) = self.arrived.replace((event.into(), group)).filter(|(_, earlier)| *earlier != group)
+        {
             self.hanging.remove(&earlier);
         }
         let old_outer = self.hanging.get_mut(&group).and_then(|hanging| hanging.outer.take());

@@ -42,7 +42,10 @@ fn a_sound_log_has_nothing_to_say() {
 fn faults_of_the_bytes() {
     let with = |extra: &[u8]| [sound().text().as_bytes(), extra].concat();
     assert_eq!(found(with(b"\xff\n")), [(Code::InvalidUtf8, Severity::Error, "R-BYT-001")]);
-    assert_eq!(found(["\u{feff}".as_bytes(), b"{}\n"].concat())[0], (Code::ByteOrderMark, Severity::Error, "R-BYT-002"));
+    assert_eq!(
+        found(["\u{feff}".as_bytes(), b"{}\n"].concat())[0],
+        (Code::ByteOrderMark, Severity::Error, "R-BYT-002")
+    );
     assert_eq!(found(sound().text().replace('\n', "\r\n"))[0], (Code::CarriageReturn, Severity::Error, "R-BYT-002"));
     assert_eq!(found(with(b"{\n")), [(Code::BadJson, Severity::Error, "R-BYT-003")]);
     assert_eq!(found(with(b"{}{}\n")).len(), 1);
@@ -55,9 +58,24 @@ fn faults_of_the_bytes() {
 /// R-ENV-001, R-ENV-002
 #[test]
 fn faults_of_the_envelope() {
-    finds(&sound().with("note.added", json!({"kind": "x"}), json!({"palog": 2})), Code::UnsupportedVersion, Severity::Error, "R-ENV-001");
-    finds(&sound().with("note.added", json!({"kind": "x"}), json!({"actor": null})), Code::BadEnvelope, Severity::Error, "R-ENV-002");
-    finds(&sound().with("note.added", json!({"kind": "x"}), json!({"time": "yesterday"})), Code::BadEnvelope, Severity::Error, "R-ENV-002");
+    finds(
+        &sound().with("note.added", json!({"kind": "x"}), json!({"palog": 2})),
+        Code::UnsupportedVersion,
+        Severity::Error,
+        "R-ENV-001",
+    );
+    finds(
+        &sound().with("note.added", json!({"kind": "x"}), json!({"actor": null})),
+        Code::BadEnvelope,
+        Severity::Error,
+        "R-ENV-002",
+    );
+    finds(
+        &sound().with("note.added", json!({"kind": "x"}), json!({"time": "yesterday"})),
+        Code::BadEnvelope,
+        Severity::Error,
+        "R-ENV-002",
+    );
 }
 
 /// R-ENV-003, R-ENV-004, R-ENV-005, R-ENV-016
@@ -70,7 +88,12 @@ fn faults_of_the_order() {
     finds(&sound().with("note.added", note(), json!({"seq": 1})), Code::SeqConflict, Severity::Error, "R-ENV-005");
     let repeated = sound().lines[2].clone();
     finds(&sound().line(&repeated), Code::SeqRepeated, Severity::Warning, "R-ENV-005");
-    finds(&sound().add("log.closed", json!({"how": "complete"})).prompt("q"), Code::AfterClose, Severity::Warning, "R-ENV-016");
+    finds(
+        &sound().add("log.closed", json!({"how": "complete"})).prompt("q"),
+        Code::AfterClose,
+        Severity::Warning,
+        "R-ENV-016",
+    );
 }
 
 /// R-ENV-006
@@ -116,7 +139,12 @@ fn parents_and_causes_are_in_the_log() {
 fn faults_of_types_and_payloads() {
     let empty = || json!({});
     finds(&sound().add("lease.flown", empty()), Code::UnknownCritical, Severity::Error, "R-ENV-012");
-    finds(&sound().with("lease.flown", empty(), json!({"ignorable": true})), Code::UnknownType, Severity::Info, "R-ENV-012");
+    finds(
+        &sound().with("lease.flown", empty(), json!({"ignorable": true})),
+        Code::UnknownType,
+        Severity::Info,
+        "R-ENV-012",
+    );
     assert_eq!(found(sound().add("x.org.example/kept", empty()).text()), []);
     finds(&sound().add("action.ended", json!({"action": "a"})), Code::BadPayload, Severity::Error, "R-ENV-013");
     finds(&sound().add("x.kept", empty()), Code::BadType, Severity::Error, "R-ENV-014");
@@ -130,7 +158,9 @@ fn blobs_lie_beside_the_log() {
     let folder = std::env::temp_dir().join(format!("palog-validate-{}", std::process::id()));
     let store = BlobStore::beside(&folder.join("log.palog.jsonl"));
     let blob = |digest: &str, size: u64| -> Value { json!({"$blob": digest, "size": size, "media": "text/plain"}) };
-    let log = |value: Value| Log::live().add("message.added", json!({"role": "user", "parts": [{"type": "text", "text": value}]}));
+    let log = |value: Value| {
+        Log::live().add("message.added", json!({"role": "user", "parts": [{"type": "text", "text": value}]}))
+    };
     let check = |log: &Log| {
         let options = Options::new().with_blobs(&store);
         let found = validate(log.text().as_bytes(), &options).expect("memory can be read").diagnostics;

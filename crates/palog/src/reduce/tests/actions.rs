@@ -91,7 +91,9 @@ fn ends_that_disagree_or_do_not_know_make_an_action_unknown() {
 /// R-ACT-005
 #[test]
 fn an_end_decides_whatever_else_is_recorded() {
-    for (outcome, applied, state) in [("succeeded", "yes", Succeeded), ("failed", "no", Failed), ("cancelled", "partial", Cancelled)] {
+    for (outcome, applied, state) in
+        [("succeeded", "yes", Succeeded), ("failed", "no", Failed), ("cancelled", "partial", Cancelled)]
+    {
         let log = live().ask("x", "a").decide("x", "denied").start("a").end("a", outcome, applied);
         assert_eq!(log.is("a"), state);
         assert_eq!(silent().end("a", outcome, applied).is("a"), state);
@@ -136,7 +138,8 @@ fn an_open_request_is_waiting_only_if_its_end_would_be_recorded() {
     assert_eq!(live().ask("x", "a").is("a"), Awaiting);
     let request = || json!({"approval": "x", "kind": "permission", "action": "a"});
     let from = |source: &str| json!({"src": [{"source": source, "at": 0, "len": 1}]});
-    let log = |records: &[&str]| Log::imported(&["usage"]).source("hooks", records).prompt("p").call("r", "a", "unknown");
+    let log =
+        |records: &[&str]| Log::imported(&["usage"]).source("hooks", records).prompt("p").call("r", "a", "unknown");
     let asked = log(&["approval.requested"]).with("approval.requested", request(), from("hooks"));
     assert_eq!(asked.judged("a"), (Unknown, "asked".into()));
     assert_eq!(asked.approvals(), [("x".to_owned(), Status::Asked)]);
@@ -153,7 +156,8 @@ fn granted_is_approved_only_where_a_start_would_be_recorded() {
     let both = live().ask("x", "a").ask("y", "a").decide("x", "granted");
     assert_eq!(both.is("a"), Awaiting);
     assert_eq!(both.decide("y", "granted").is("a"), Approved);
-    let log = Log::imported(&["approval.requested", "approval.ended"]).prompt("p").call("r", "a", "unknown").ask("x", "a");
+    let log =
+        Log::imported(&["approval.requested", "approval.ended"]).prompt("p").call("r", "a", "unknown").ask("x", "a");
     assert_eq!(log.is("a"), Awaiting);
     assert_eq!(log.decide("x", "granted").judged("a"), (Unknown, "granted".into()));
 }
@@ -165,9 +169,14 @@ fn a_lapsed_action_moves_only_by_a_request_that_names_what_lapsed() {
         let lapsed = live().ask("x", "a").decide("x", end);
         assert_eq!(lapsed.is("a"), Lapsed);
         assert_eq!(lapsed.clone().ask("y", "a").is("a"), Awaiting);
-        assert_eq!(lapsed.clone().ask("y", "a").decide("y", "granted").is("a"), Lapsed, "nothing says that it replaces the other");
+        assert_eq!(
+            lapsed.clone().ask("y", "a").decide("y", "granted").is("a"),
+            Lapsed,
+            "nothing says that it replaces the other"
+        );
         let cause = json!({"cause": [format!("e{}", lapsed.lines.len() - 1)]});
-        let renewed = lapsed.with("approval.requested", json!({"approval": "y", "kind": "permission", "action": "a"}), cause);
+        let renewed =
+            lapsed.with("approval.requested", json!({"approval": "y", "kind": "permission", "action": "a"}), cause);
         assert_eq!(renewed.is("a"), Awaiting);
         assert_eq!(renewed.decide("y", "granted").is("a"), Approved);
     }
@@ -187,7 +196,11 @@ fn silence_says_that_nothing_started_only_where_starts_are_recorded() {
 /// R-ACT-014
 #[test]
 fn a_call_that_only_asks_is_the_request_and_its_result_the_answer() {
-    let log = Log::imported(&["usage"]).prompt("p").call_of("r", "q", json!({"kind": "question", "effect": {"class": "pure"}}));
+    let log = Log::imported(&["usage"]).prompt("p").call_of(
+        "r",
+        "q",
+        json!({"kind": "question", "effect": {"class": "pure"}}),
+    );
     assert_eq!(log.is("q"), Awaiting);
     assert_eq!(log.approvals(), [("q".to_owned(), Status::Open)]);
     let answered = log.clone().result("q", true).end("q", "succeeded", "yes");
@@ -222,13 +235,22 @@ fn what_is_told_of_an_action_that_was_never_proposed_creates_it() {
 #[test]
 fn a_call_that_stands_in_a_message_may_have_run_before_its_proposal_is_there() {
     let parts = json!([{"type": "text", "text": "now"}, {"type": "action", "action": "a"}]);
-    let said = |log: Log| log.prompt("p").with("message.added", json!({"role": "assistant", "response": "r", "parts": parts}), json!({}));
+    let said = |log: Log| {
+        log.prompt("p").with("message.added", json!({"role": "assistant", "response": "r", "parts": parts}), json!({}))
+    };
     let cut = said(Log::imported(&["usage"]));
     assert_eq!(cut.is("a"), Unknown);
     assert_eq!(cut.recovery().verdict, crate::recover::Verdict::NeedsReconcile);
     let proposed = cut.propose("a", json!({"effect": {"class": "read_local"}}));
-    assert_eq!((proposed.is("a"), proposed.recovery().verdict), (Unknown, crate::recover::Verdict::Ready), "it only reads");
-    assert!(said(Log::live()).state().actions.is_empty(), "what is not proposed was not started where starts are recorded");
+    assert_eq!(
+        (proposed.is("a"), proposed.recovery().verdict),
+        (Unknown, crate::recover::Verdict::Ready),
+        "it only reads"
+    );
+    assert!(
+        said(Log::live()).state().actions.is_empty(),
+        "what is not proposed was not started where starts are recorded"
+    );
 }
 
 /// R-ACT-016
@@ -312,7 +334,11 @@ fn copied_actions_are_inherited() {
     assert!(log.recovery().obligations.is_empty());
     let replayed = live().end("a", "succeeded", "yes").result("a", true).answer("r2");
     let before = replayed.state();
-    let again = replayed.with("action.proposed", super::proposal("a", json!({})), json!({"copy": {"event": "e4", "how": "replay"}}));
+    let again = replayed.with(
+        "action.proposed",
+        super::proposal("a", json!({})),
+        json!({"copy": {"event": "e4", "how": "replay"}}),
+    );
     assert_eq!(again.state().actions, before.actions);
 }
 
@@ -344,7 +370,8 @@ fn the_end_of_an_approval_joins_the_request_of_another_source() {
     let end = || ("approval.ended", json!({"action": "a", "outcome": "granted", "scope": "session"}));
     let log = |first: (&str, Value), one: &str, second: (&str, Value), two: &str| {
         let from = |source: &str| json!({"src": [{"source": source, "at": 0, "len": 1}]});
-        let log = Log::imported(&["usage"]).source("hooks", &[]).source("otel", &[]).prompt("p").call("r", "a", "unknown");
+        let log =
+            Log::imported(&["usage"]).source("hooks", &[]).source("otel", &[]).prompt("p").call("r", "a", "unknown");
         log.with(first.0, first.1, from(one)).with(second.0, second.1, from(two))
     };
     for joined in [log(request(), "hooks", end(), "otel"), log(end(), "otel", request(), "hooks")] {

@@ -34,7 +34,11 @@ fn log(seed: u64) -> Log {
         dice.roll(2);
     }
     let live = dice.roll(3) == 0;
-    let mut log = if live { Log::live() } else { Log::imported(dice.pick(&[&["usage"][..], ALL, &["approval.requested", "approval.ended"]])) };
+    let mut log = if live {
+        Log::live()
+    } else {
+        Log::imported(dice.pick(&[&["usage"][..], ALL, &["approval.requested", "approval.ended"]]))
+    };
     if dice.roll(3) == 0 {
         log = log.source("hooks", dice.pick(&[&["approval.requested"][..], &[], ALL]));
     }
@@ -57,10 +61,15 @@ fn log(seed: u64) -> Log {
             0..=2 => {
                 prompts += 1;
                 let id = format!("p{}", prompts - 1);
-                if dice.roll(4) == 0 { log.user(&id, more) } else { log.user(&id, more).add("turn.started", json!({"message": id})) }
+                if dice.roll(4) == 0 {
+                    log.user(&id, more)
+                } else {
+                    log.user(&id, more).add("turn.started", json!({"message": id}))
+                }
             }
             3..=4 => {
-                let data = json!({"role": "assistant", "response": response, "parts": [{"type": "text", "text": "so"}]});
+                let data =
+                    json!({"role": "assistant", "response": response, "parts": [{"type": "text", "text": "so"}]});
                 log.with("message.added", data, more)
             }
             5 => log.stop(response, dice.pick(&["end_turn", "tool_use", "max_tokens"])),
@@ -74,7 +83,11 @@ fn log(seed: u64) -> Log {
                 log.with("action.ended", data, more)
             }
             12..=13 => log.result(action, dice.roll(5) > 0),
-            14 => log.with("approval.requested", json!({"approval": approval, "kind": "permission", "action": action}), more),
+            14 => log.with(
+                "approval.requested",
+                json!({"approval": approval, "kind": "permission", "action": action}),
+                more,
+            ),
             15 => {
                 let outcome = dice.pick(&["granted", "denied", "expired", "answered"]);
                 log.with("approval.ended", json!({"approval": approval, "action": action, "outcome": outcome}), more)
@@ -82,7 +95,11 @@ fn log(seed: u64) -> Log {
             16 => log.add("input.queued", json!({"input": "i", "parts": []})),
             17 => log.add("input.ended", json!({"input": "i", "outcome": dice.pick(&["taken", "dropped"])})),
             18 => log.add("turn.ended", json!({"how": dice.pick(&["complete", "interrupted", "error"])})),
-            19 => log.reconcile(action, dice.pick(&["applied", "not_applied", "in_progress", "unknown"]), dice.pick(&["human", "looked"])),
+            19 => log.reconcile(
+                action,
+                dice.pick(&["applied", "not_applied", "in_progress", "unknown"]),
+                dice.pick(&["human", "looked"]),
+            ),
             20 => match dice.roll(4) {
                 0 => log.with("context.compacted", json!({"window": []}), json!({"id": "ctx"})),
                 1 => log.add("branch.moved", json!({"to": dice.pick(&["root", "p0", "p1"])})),
@@ -118,11 +135,16 @@ fn without(log: &Log, wanted: impl Fn(&Value) -> bool) -> Log {
     renumber(Log { lines: log.lines.iter().filter(keep).cloned().collect() })
 }
 
-type Control = (BTreeMap<String, (ActionState, Option<Doubt>, Applied, Told, u64, bool)>, Vec<Value>, Vec<Value>, Value, Verdict);
+type Control =
+    (BTreeMap<String, (ActionState, Option<Doubt>, Applied, Told, u64, bool)>, Vec<Value>, Vec<Value>, Value, Verdict);
 
 /// What of a state decides what may happen next, whatever the numbers of the events are.
 fn control(state: &State) -> Control {
-    let actions = state.actions.iter().map(|a| (a.action.clone(), (a.state, a.doubt, a.applied, a.told, a.turn.0, a.passed_over))).collect();
+    let actions = state
+        .actions
+        .iter()
+        .map(|a| (a.action.clone(), (a.state, a.doubt, a.applied, a.told, a.turn.0, a.passed_over)))
+        .collect();
     let plain = |value: Value| {
         let mut value = value;
         if let Some(members) = value.as_object_mut() {
@@ -177,7 +199,10 @@ fn nothing_is_ready_idle_or_closed_while_something_blocks() {
         let recovery = log(seed).recovery();
         if recovery.obligations.iter().any(|o| o.blocking) {
             blocked += 1;
-            assert!(!matches!(recovery.verdict, Verdict::Ready | Verdict::Idle | Verdict::Closed), "seed {seed}: {recovery:#?}");
+            assert!(
+                !matches!(recovery.verdict, Verdict::Ready | Verdict::Idle | Verdict::Closed),
+                "seed {seed}: {recovery:#?}"
+            );
         }
     }
     assert!(blocked > 100);
@@ -255,10 +280,16 @@ fn two_interleavings_of_the_sources_give_the_same_actions() {
         let mut main = Vec::new();
         let mut hooks = Vec::new();
         for action in ["a", "b"] {
-            main.push(("action.proposed", super::proposal(action, json!({"effect": {"class": dice.pick(&["unknown", "pure"])}}))));
+            main.push((
+                "action.proposed",
+                super::proposal(action, json!({"effect": {"class": dice.pick(&["unknown", "pure"])}})),
+            ));
             if dice.roll(2) == 0 {
                 let applied = dice.pick(&["yes", "no", "unknown"]);
-                main.push(("action.ended", json!({"action": action, "outcome": dice.pick(&["succeeded", "failed"]), "applied": applied})));
+                main.push((
+                    "action.ended",
+                    json!({"action": action, "outcome": dice.pick(&["succeeded", "failed"]), "applied": applied}),
+                ));
             }
             if dice.roll(2) == 0 {
                 hooks.push(("approval.requested", json!({"kind": "permission", "action": action})));
@@ -266,7 +297,11 @@ fn two_interleavings_of_the_sources_give_the_same_actions() {
             if dice.roll(2) == 0 {
                 let outcome = dice.pick(&["granted", "denied", "expired"]);
                 let part = json!({"action": action, "outcome": outcome});
-                if dice.roll(2) == 0 { main.push(("approval.ended", part)) } else { hooks.push(("approval.ended", part)) }
+                if dice.roll(2) == 0 {
+                    main.push(("approval.ended", part))
+                } else {
+                    hooks.push(("approval.ended", part))
+                }
             }
             if dice.roll(4) == 0 {
                 let applied = dice.pick(&["yes", "no"]);
@@ -286,8 +321,11 @@ fn two_interleavings_of_the_sources_give_the_same_actions() {
         apart += u32::from(one.lines != two.lines);
         let judged = |log: &Log| {
             let state = log.state();
-            let actions: BTreeMap<_, _> =
-                state.actions.iter().map(|a| (a.action.clone(), (a.state, a.doubt, a.applied, a.class == EffectClass::Pure))).collect();
+            let actions: BTreeMap<_, _> = state
+                .actions
+                .iter()
+                .map(|a| (a.action.clone(), (a.state, a.doubt, a.applied, a.class == EffectClass::Pure)))
+                .collect();
             let mut approvals: Vec<_> = state.approvals.iter().map(|a| (a.action.clone(), a.status)).collect();
             approvals.sort();
             assert!(state.actions.iter().all(|a| a.kind == ActionKind::Tool));
@@ -312,7 +350,14 @@ fn the_logs_are_of_all_kinds() {
     for seed in 0..LOGS {
         *verdicts.entry(log(seed).recovery().verdict).or_default() += 1;
     }
-    let all = [Verdict::Indeterminate, Verdict::Closed, Verdict::NeedsReconcile, Verdict::AwaitingHuman, Verdict::Ready, Verdict::Idle];
+    let all = [
+        Verdict::Indeterminate,
+        Verdict::Closed,
+        Verdict::NeedsReconcile,
+        Verdict::AwaitingHuman,
+        Verdict::Ready,
+        Verdict::Idle,
+    ];
     for verdict in all {
         let count = verdicts.get(&verdict).copied().unwrap_or_default();
         assert!(count * 50 >= LOGS, "{verdict} occurs {count} times in {LOGS} logs: {verdicts:?}");

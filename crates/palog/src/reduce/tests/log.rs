@@ -15,7 +15,10 @@ fn errors(log: &Log) -> Vec<Code> {
 #[test]
 fn a_log_begins_with_its_opening_and_is_one_log() {
     assert_eq!(errors(&Log::default().prompt("p")), [Code::NotOpened]);
-    assert_eq!(errors(&Log::live().add("log.opened", json!({"spec": "1.0", "session": "t", "agent": {"name": "x"}}))), [Code::NotOpened]);
+    assert_eq!(
+        errors(&Log::live().add("log.opened", json!({"spec": "1.0", "session": "t", "agent": {"name": "x"}}))),
+        [Code::NotOpened]
+    );
     let other = Log::live().with("action.proposed", super::proposal("a", json!({})), json!({"log": "m", "seq": 1}));
     assert_eq!(errors(&other), [Code::OtherLog]);
     assert!(other.state().actions.is_empty());
@@ -81,7 +84,10 @@ fn loops_are_cut_and_missing_parents_told_at_the_end() {
     let compaction = missing.with("context.compacted", json!({"window": []}), json!({"id": "gone"}));
     assert_eq!(compaction.codes(), [], "a compaction can be a parent");
     assert_eq!(Log::live().user("a", json!({"parent": "a"})).codes(), [Code::Cycle]);
-    let ring = Log::live().user("a", json!({"parent": "c"})).user("b", json!({"parent": "a"})).user("c", json!({"parent": "b"}));
+    let ring = Log::live()
+        .user("a", json!({"parent": "c"}))
+        .user("b", json!({"parent": "a"}))
+        .user("c", json!({"parent": "b"}));
     assert_eq!(ring.codes(), [Code::Cycle]);
     assert!(ring.state().indeterminate.is_empty());
     let two_rings = Log::live()
@@ -103,13 +109,18 @@ fn the_head_is_the_newest_event_on_the_path() {
     let back = log.clone().add("branch.moved", json!({"to": "p"}));
     assert_eq!(head(&back).as_deref(), Some("p"));
     assert_eq!(head(&log.clone().add("branch.moved", json!({"to": "root"}))), None);
-    let awaiting = log.with("message.added", json!({"role": "assistant", "parts": []}), json!({"id": "early", "parent": "late"}));
+    let awaiting =
+        log.with("message.added", json!({"role": "assistant", "parts": []}), json!({"id": "early", "parent": "late"}));
     assert_eq!(head(&awaiting.clone().user("late", json!({"parent": "p"}))).as_deref(), Some("early"));
     let elsewhere = awaiting.user("other", json!({"parent": "p"}));
     assert_eq!(head(&elsewhere).as_deref(), Some("other"));
     let nested = log_of_two_late_parents();
     assert_eq!(head(&nested).as_deref(), Some("w"), "the newest under the first");
-    assert_eq!(head(&nested.user("o", json!({"parent": "root"}))).as_deref(), Some("x2"), "the newest under the second");
+    assert_eq!(
+        head(&nested.user("o", json!({"parent": "root"}))).as_deref(),
+        Some("x2"),
+        "the newest under the second"
+    );
     assert_eq!(head(&elsewhere.user("late", json!({"parent": "p"}))).as_deref(), Some("early"), "last written is head");
 }
 
@@ -124,7 +135,9 @@ fn log_of_two_late_parents() -> Log {
 
 #[test]
 fn the_latest_time_is_the_greatest() {
-    let at = |log: Log, time: &str| log.with("note.added", json!({"kind": "x"}), json!({"type": "config.set", "time": time}));
+    let at = |log: Log, time: &str| {
+        log.with("note.added", json!({"kind": "x"}), json!({"type": "config.set", "time": time}))
+    };
     let log = at(at(Log::live(), "2026-01-01T00:00:02Z"), "2026-01-01T00:00:01Z");
     assert_eq!(log.state().latest_time.as_deref(), Some("2026-01-01T00:00:02Z"));
 }
@@ -153,7 +166,11 @@ fn copies_are_not_counted() {
     assert_eq!(of(Log::live(), "inherit").pending(), [], "a child does not answer its parent's prompts");
     let ended = json!({"action": "a", "outcome": "succeeded", "applied": "yes"});
     let fork = || json!({"copy": {"log": "parent", "how": "fork"}});
-    let fork = Log::live().with("action.proposed", super::proposal("a", json!({})), fork()).with("action.ended", ended, fork());
+    let fork = Log::live().with("action.proposed", super::proposal("a", json!({})), fork()).with(
+        "action.ended",
+        ended,
+        fork(),
+    );
     assert_eq!(fork.pending(), []);
     assert_eq!(state.usage.input, Some(Count(7)));
 }
@@ -161,7 +178,9 @@ fn copies_are_not_counted() {
 /// R-STA-001
 #[test]
 fn the_last_report_on_a_response_counts_once() {
-    let report = |log: Log, input: u64| log.add("model.response", json!({"response": "r", "usage": {"input": input, "output": 1}}));
+    let report = |log: Log, input: u64| {
+        log.add("model.response", json!({"response": "r", "usage": {"input": input, "output": 1}}))
+    };
     let log = report(report(Log::live(), 10), 4).stop("r", "end_turn");
     let state = log.state();
     assert_eq!((state.usage.input, state.usage.output, state.usage.reasoning), (Some(Count(4)), Some(Count(1)), None));
@@ -182,7 +201,8 @@ fn an_observation_changes_nothing_but_what_was_seen() {
     let later = json!({"time": "2026-01-02T00:00:00Z"});
     let dated = after.clone().with("observation.recorded", json!({"fact": "idle", "source": "status"}), later);
     assert_eq!(dated.state().latest_time, None, "when something was seen says nothing about the session");
-    let newest = seen(seen(after, "waiting", "2026-01-01T00:00:02Z"), "waiting", "2026-01-01T00:00:01Z").state().observations;
+    let newest =
+        seen(seen(after, "waiting", "2026-01-01T00:00:02Z"), "waiting", "2026-01-01T00:00:01Z").state().observations;
     assert_eq!(newest.len(), 1);
     assert_eq!(newest[0].as_of.as_deref(), Some("2026-01-01T00:00:02Z"));
 }
@@ -197,7 +217,10 @@ fn a_title_that_was_set_stands_before_a_summary_and_a_summary_needs_what_it_is_a
     assert_eq!(log.state().title.as_deref(), Some("early"));
     let log = log.add("note.added", note("p", "later"));
     assert_eq!(log.state().title.as_deref(), Some("later"));
-    assert_eq!(log.add("config.set", json!({"title": "mine"})).add("note.added", note("p", "x")).state().title.as_deref(), Some("mine"));
+    assert_eq!(
+        log.add("config.set", json!({"title": "mine"})).add("note.added", note("p", "x")).state().title.as_deref(),
+        Some("mine")
+    );
 }
 
 /// R-STA-005
@@ -210,7 +233,8 @@ fn a_source_that_is_opened_anew_promises_nothing_about_what_came_before() {
     assert_eq!(less.is("a"), ActionState::Unknown);
     assert!(less.state().unseen.contains(&Recorded::ActionStarted));
     assert_eq!(less.source("main", super::ALL).is("a"), ActionState::Unknown, "it may have missed the start");
-    let other = Log::imported(super::ALL).prompt("p").call("r", "a", "unknown").source("hooks", super::ALL).source("main", &[]);
+    let other =
+        Log::imported(super::ALL).prompt("p").call("r", "a", "unknown").source("hooks", super::ALL).source("main", &[]);
     assert_eq!(other.is("a"), ActionState::Unknown, "the other source came after the proposal");
 }
 
@@ -220,7 +244,10 @@ fn the_definition_is_what_was_set_last() {
         .add("config.set", json!({"model": "m1", "directory": "/w"}))
         .add("config.set", json!({"model": "m2", "branch": "main"}));
     let config = log.state().config;
-    assert_eq!((config.model.as_deref(), config.directory.as_deref(), config.branch.as_deref()), (Some("m2"), Some("/w"), Some("main")));
+    assert_eq!(
+        (config.model.as_deref(), config.directory.as_deref(), config.branch.as_deref()),
+        (Some("m2"), Some("/w"), Some("main"))
+    );
 }
 
 #[test]
@@ -237,7 +264,11 @@ fn an_explicit_link_to_a_child_stands_before_an_inferred_one() {
 
 #[test]
 fn a_state_survives_being_written_and_has_no_bare_numbers() {
-    let log = Log::imported(&["usage"]).prompt("p").call("r", "a", "unknown").ask("x", "a").add("input.queued", json!({"input": "i", "parts": []}));
+    let log = Log::imported(&["usage"])
+        .prompt("p")
+        .call("r", "a", "unknown")
+        .ask("x", "a")
+        .add("input.queued", json!({"input": "i", "parts": []}));
     let (state, _) = stepwise(&log.text());
     let text = serde_json::to_string(&state).expect("a state can be written");
     assert_eq!(serde_json::from_str::<State>(&text).expect("and read"), state);

@@ -21,8 +21,18 @@ pub(crate) struct Log {
 
 /// Everything that a source can record.
 pub(crate) const ALL: &[&str] = &[
-    "action.proposed", "action.started", "action.ended", "approval.requested", "approval.ended", "input.queued", "input.ended",
-    "turn.ended", "lease", "child.ended", "usage", "workspace",
+    "action.proposed",
+    "action.started",
+    "action.ended",
+    "approval.requested",
+    "approval.ended",
+    "input.queued",
+    "input.ended",
+    "turn.ended",
+    "lease",
+    "child.ended",
+    "usage",
+    "workspace",
 ];
 
 impl Log {

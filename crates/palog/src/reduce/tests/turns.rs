@@ -21,7 +21,12 @@ fn answered(log: &Log) -> Option<u64> {
 /// R-TRN-001
 #[test]
 fn an_action_belongs_to_the_turn_that_is_open_when_it_is_proposed() {
-    let log = imported().propose("zero", json!({})).prompt("p").call("r", "one", "unknown").prompt("q").call("s", "two", "unknown");
+    let log = imported()
+        .propose("zero", json!({}))
+        .prompt("p")
+        .call("r", "one", "unknown")
+        .prompt("q")
+        .call("s", "two", "unknown");
     assert_eq!(["zero", "one", "two"].map(|a| turn_of(&log, a)), [0, 1, 2]);
     assert_eq!(log.state().turns.count, Count(2));
     assert!(log.state().turns.open);
@@ -31,11 +36,23 @@ fn an_action_belongs_to_the_turn_that_is_open_when_it_is_proposed() {
 /// R-TRN-002
 #[test]
 fn a_turn_is_answered_by_its_end_where_ends_are_recorded_else_by_the_model() {
-    for (stop, ends) in [("end_turn", true), ("stop_sequence", true), ("max_tokens", true), ("refusal", true), ("tool_use", false), ("pause_turn", false), ("new_word", false)] {
+    for (stop, ends) in [
+        ("end_turn", true),
+        ("stop_sequence", true),
+        ("max_tokens", true),
+        ("refusal", true),
+        ("tool_use", false),
+        ("pause_turn", false),
+        ("new_word", false),
+    ] {
         let log = imported().prompt("p").says("r").stop("r", stop);
         assert_eq!(answered(&log).is_some(), ends, "{stop}");
     }
-    assert_eq!(answered(&imported().prompt("p").says("r")), Some(1), "a message without a call, where no stop is known");
+    assert_eq!(
+        answered(&imported().prompt("p").says("r")),
+        Some(1),
+        "a message without a call, where no stop is known"
+    );
     assert_eq!(answered(&imported().prompt("p").add("turn.ended", json!({"how": "complete"}))), Some(1));
     assert_eq!(answered(&imported().prompt("p").add("turn.ended", json!({"how": "interrupted"}))), None);
     let recorded = Log::imported(&["turn.ended"]).prompt("p").answer("r");
@@ -63,7 +80,8 @@ fn an_answer_is_taken_back_when_its_response_turns_out_to_hold_a_call() {
     assert_eq!(answered(&call), None);
     let later = log.result("z", true).add("message.added", unnamed(json!([{"type": "action", "action": "a"}])));
     assert_eq!(answered(&later), Some(1), "a result lies between: that is another response");
-    let part = imported().prompt("p").says("r").add("message.added", unnamed(json!([{"type": "action", "action": "a"}])));
+    let part =
+        imported().prompt("p").says("r").add("message.added", unnamed(json!([{"type": "action", "action": "a"}])));
     assert_eq!(answered(&part), None, "without a name it belongs to the response before it");
 }
 
@@ -79,7 +97,8 @@ fn errors_and_what_the_model_never_sees_answer_nothing() {
     assert_eq!(answered(&message(json!({"in_context": false})).stop("r", "end_turn")), None);
     assert_eq!(answered(&message(json!({"partial": true}))), None);
     assert_eq!(answered(&message(json!({"purpose": "summary"}))), None);
-    let failed = message(json!({})).add("model.response", json!({"response": "r", "stop": "end_turn", "error": "overloaded"}));
+    let failed =
+        message(json!({})).add("model.response", json!({"response": "r", "stop": "end_turn", "error": "overloaded"}));
     assert_eq!(answered(&failed), None);
 }
 
@@ -93,7 +112,12 @@ fn what_a_turn_left_open_is_passed_over_once_a_later_one_is_answered() {
     assert!(!get(&asked.state(), "a").passed_over);
     let passed = asked.answer("s").state();
     assert!(get(&passed, "a").passed_over && get(&passed, "q").passed_over && passed.approvals[0].passed_over);
-    let recorded = Log::live().prompt("p").call("r", "a", "unknown").start("a").prompt("p2").add("turn.ended", json!({"how": "complete"}));
+    let recorded = Log::live()
+        .prompt("p")
+        .call("r", "a", "unknown")
+        .start("a")
+        .prompt("p2")
+        .add("turn.ended", json!({"how": "complete"}));
     assert!(!get(&recorded.state(), "a").passed_over);
     let lost = imported().prompt("p").call("r", "a", "unknown").prompt("p2").answer("s");
     assert_eq!(lost.codes(), [Code::ResultLost]);
@@ -114,9 +138,14 @@ fn a_prompt_is_pending_until_it_is_answered() {
     assert_eq!(steered.pending(), [(Prompt, "s".to_owned())]);
     assert_eq!(steered.state().turns.answered, Some(Count(1)), "the turn was answered; what came after it was not");
     assert_eq!(steered.answer("r2").pending(), []);
-    let note = imported().with("message.added", json!({"role": "user", "parts": [], "purpose": "command"}), json!({"id": "c"}));
+    let note = imported().with(
+        "message.added",
+        json!({"role": "user", "parts": [], "purpose": "command"}),
+        json!({"id": "c"}),
+    );
     assert_eq!(note.pending(), []);
-    let notified = note.with("message.added", json!({"role": "user", "parts": [], "purpose": "notification"}), json!({"id": "n"}));
+    let notified =
+        note.with("message.added", json!({"role": "user", "parts": [], "purpose": "notification"}), json!({"id": "n"}));
     assert_eq!(notified.pending(), []);
     assert_eq!(notified.add("turn.started", json!({"message": "n"})).pending(), [(Prompt, "n".to_owned())]);
 }
@@ -144,29 +173,46 @@ fn a_result_is_pending_until_the_model_was_told_and_went_on() {
     let told = log.clone().result("a", true).end("a", "succeeded", "yes");
     assert_eq!(told.pending(), [(Result, "e6".to_owned())], "told and not answered");
     assert_eq!(told.clone().call("s", "b", "unknown").pending(), []);
-    assert_eq!(told.clone().call("r", "b", "unknown").pending().len(), 1, "a later part of the response that made the call is no answer");
+    assert_eq!(
+        told.clone().call("r", "b", "unknown").pending().len(),
+        1,
+        "a later part of the response that made the call is no answer"
+    );
     assert_eq!(told.clone().add("turn.ended", json!({"how": "interrupted"})).pending(), []);
-    assert_eq!(told.add("message.added", json!({"role": "assistant", "response": "s", "partial": true, "parts": []})).pending().len(), 1);
+    assert_eq!(
+        told.add("message.added", json!({"role": "assistant", "response": "s", "partial": true, "parts": []}))
+            .pending()
+            .len(),
+        1
+    );
     assert_eq!(ended.prompt("q").answer("s").pending(), []);
     let passed = Log::imported(&["turn.ended"]).prompt("p").call("r", "a", "unknown").result("a", true).prompt("q");
     assert_eq!(passed.add("turn.ended", json!({"how": "complete"})).pending(), []);
     let denied = log.add("approval.ended", json!({"action": "a", "outcome": "denied"}));
     assert_eq!(denied.pending().len(), 1, "the model has to be told of a refusal, too");
-    let delivered = imported().prompt("p").answer("r").propose("d", json!({"kind": "delivery"})).end("d", "succeeded", "yes");
+    let delivered =
+        imported().prompt("p").answer("r").propose("d", json!({"kind": "delivery"})).end("d", "succeeded", "yes");
     assert_eq!(delivered.pending(), [], "nobody waits to be told of a delivery");
 }
 
 /// R-TRN-009
 #[test]
 fn an_input_is_pending_until_it_was_given_to_the_model_or_dropped() {
-    let queued = imported().with("input.queued", json!({"input": "i", "parts": []}), json!({"id": "q", "actor": {"kind": "user"}}));
+    let queued = imported().with(
+        "input.queued",
+        json!({"input": "i", "parts": []}),
+        json!({"id": "q", "actor": {"kind": "user"}}),
+    );
     let waits = vec![(QueuedInput, "q".to_owned())];
     assert_eq!(queued.pending(), waits);
     assert_eq!(queued.codes(), [Code::QueuedPrompt]);
     let end = |outcome: &str| json!({"input": "i", "outcome": outcome});
     let dropped = queued.clone().add("input.ended", end("dropped"));
     assert_eq!((dropped.pending(), dropped.state().counts.prompts), (vec![], Count(1)));
-    let named = queued.clone().user("m", json!({})).add("input.ended", json!({"input": "i", "outcome": "taken", "message": "m"}));
+    let named = queued
+        .clone()
+        .user("m", json!({}))
+        .add("input.ended", json!({"input": "i", "outcome": "taken", "message": "m"}));
     assert_eq!(named.state().inputs[0].status, InputStatus::Delivered);
     assert_eq!((named.pending(), named.state().counts.prompts), (vec![(Prompt, "m".to_owned())], Count(1)));
     let taken = queued.add("input.ended", end("taken"));
@@ -190,9 +236,13 @@ fn an_input_is_pending_until_it_was_given_to_the_model_or_dropped() {
 #[test]
 fn what_hangs_under_a_parent_that_comes_later_belongs_to_the_turn_open_then() {
     let early = |log: Log| {
-        log.with("message.added", json!({"role": "assistant", "response": "r2", "parts": [{"type": "text", "text": "so"}]}), json!({"parent": "q"}))
-            .stop("r2", "end_turn")
-            .propose("a", json!({}))
+        log.with(
+            "message.added",
+            json!({"role": "assistant", "response": "r2", "parts": [{"type": "text", "text": "so"}]}),
+            json!({"parent": "q"}),
+        )
+        .stop("r2", "end_turn")
+        .propose("a", json!({}))
     };
     let log = early(imported().prompt("p"));
     assert_eq!((answered(&log), turn_of(&log, "a")), (Some(1), 1), "until then it stands where the head was");
@@ -214,7 +264,8 @@ fn what_hangs_under_a_parent_that_comes_later_belongs_to_the_turn_open_then() {
         json!({"parent": "res"}),
     );
     let part = json!({"type": "result", "action": "a", "parts": [], "final": true});
-    let result = result.with("message.added", json!({"role": "tool", "parts": [part]}), json!({"id": "res", "parent": "e4"}));
+    let result =
+        result.with("message.added", json!({"role": "tool", "parts": [part]}), json!({"id": "res", "parent": "e4"}));
     assert_eq!(result.pending(), [], "what went on from the result stands before it");
 }
 
@@ -223,9 +274,17 @@ fn what_hangs_under_a_parent_that_comes_later_belongs_to_the_turn_open_then() {
 fn what_hangs_under_what_hangs_moves_along() {
     let log = imported()
         .prompt("p")
-        .with("message.added", json!({"role": "assistant", "response": "r2", "parts": []}), json!({"id": "x", "parent": "late"}))
+        .with(
+            "message.added",
+            json!({"role": "assistant", "response": "r2", "parts": []}),
+            json!({"id": "x", "parent": "late"}),
+        )
         .propose("a", json!({}))
-        .with("message.added", json!({"role": "assistant", "response": "r3", "parts": []}), json!({"id": "y", "parent": "never"}))
+        .with(
+            "message.added",
+            json!({"role": "assistant", "response": "r3", "parts": []}),
+            json!({"id": "y", "parent": "never"}),
+        )
         .propose("b", json!({}))
         .prompt("q");
     assert_eq!(["a", "b"].map(|a| turn_of(&log, a)), [1, 1]);
@@ -239,13 +298,18 @@ fn what_hangs_under_what_hangs_moves_along() {
 /// R-TRN-010
 #[test]
 fn an_answer_moves_along_and_what_has_found_its_parent_stays() {
-    let message = |response: &str| json!({"role": "assistant", "response": response, "parts": [{"type": "text", "text": "so"}]});
+    let message =
+        |response: &str| json!({"role": "assistant", "response": response, "parts": [{"type": "text", "text": "so"}]});
     let log = imported()
         .prompt("p")
         .with("message.added", message("r2"), json!({"id": "x", "parent": "late"}))
         .with("message.added", message("r3"), json!({"id": "y", "parent": "other"}))
         .propose("b", json!({}));
-    let beside = log.clone().user("z", json!({"parent": "p"})).with("action.proposed", super::proposal("c", json!({})), json!({"parent": "z"}));
+    let beside = log.clone().user("z", json!({"parent": "p"})).with(
+        "action.proposed",
+        super::proposal("c", json!({})),
+        json!({"parent": "z"}),
+    );
     assert_eq!(turn_of(&beside.prompt("q").user("late", json!({"parent": "q"})), "c"), 1, "it does not hang there");
     let found = log.user("other", json!({"parent": "root"})).prompt("q");
     assert_eq!((answered(&found), turn_of(&found, "b")), (Some(1), 1));
@@ -278,5 +342,9 @@ fn typed_prompts_are_those_of_a_person_or_the_calling_program() {
 }
 
 fn message_of(role: &str, purpose: &str, actor: &str) -> Log {
-    Log::live().with("message.added", json!({"role": role, "purpose": purpose, "parts": []}), json!({"actor": {"kind": actor}}))
+    Log::live().with(
+        "message.added",
+        json!({"role": role, "purpose": purpose, "parts": []}),
+        json!({"actor": {"kind": actor}}),
+    )
 }
