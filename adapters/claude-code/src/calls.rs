@@ -23,8 +23,8 @@ pub(crate) struct Spawn {
 /// A call.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// Name of the tool.
-    pub(crate) name: Box<str>,
+    /// Name of the tool, if it can be read.
+    pub(crate) name: Option<Box<str>>,
     /// How often the id was used.
     uses: u32,
     /// Number of the response that it is a part of.
@@ -78,14 +78,14 @@ impl Calls {
     pub(crate) fn propose(
         &mut self,
         id: &str,
-        name: &str,
+        name: Option<&str>,
         response: u32,
         place: &Place,
         prompt: Option<u64>,
     ) -> String {
         let uses = self.by_id.get(id).map_or(1, |c| c.uses + 1);
         let call = Call {
-            name: name.into(),
+            name: name.map(Into::into),
             uses,
             response,
             told: false,

@@ -15,6 +15,7 @@ mod forks;
 mod graph;
 mod import;
 mod listing;
+mod members;
 mod paths;
 mod queue;
 mod record;

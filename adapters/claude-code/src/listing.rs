@@ -15,6 +15,7 @@ use palog_adapter::listing::{Listed, Listing, TimeFrom, TitleFrom};
 
 use crate::FORMAT;
 use crate::conversation::prompt_text;
+use crate::members::read;
 use crate::paths::{agent_id, entries, is_id, is_transcript, projects, recognises};
 use crate::record::Record;
 
@@ -212,7 +213,8 @@ fn lines_back(window: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// A line as a record; `None` where it is none, or only a part of one.
 fn record(line: &[u8]) -> Option<Record<'_>> {
-    serde_json::from_slice(line.trim_ascii()).ok()
+    let text = std::str::from_utf8(line.trim_ascii()).ok()?;
+    read(text).ok().map(|read| read.members)
 }
 
 /// The beginning of a text, as one line.

@@ -121,10 +121,10 @@ impl Outcome {
     }
 }
 
-/// The definition that every record of the tree carries, the mark of a child's record, and a value that is no record.
+/// The definition that every record of the tree carries, marks of records that say nothing here, and a value that is no record.
 fn applies_to_every_kind(name: &str, data: &Data<'_>) -> bool {
     match data {
-        Data::NoteAdded(note) => note.kind.as_str() == "sidechain",
+        Data::NoteAdded(note) => matches!(note.kind.as_str(), "sidechain" | "unread"),
         Data::ConfigSet(set) => {
             let own =
                 set.mode.is_some() || set.permission_mode.is_some() || set.title.is_some() || set.skills.is_some();

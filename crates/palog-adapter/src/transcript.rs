@@ -145,7 +145,8 @@ impl Transcript {
         self.log.append(&mut Draft::new(id, ActorKind::Importer, note))
     }
 
-    /// Keeps a JSON value that is a record by its place and has not the form of one.
+    /// Keeps a JSON value that is a record by its place and has not the form of one. It may be a part of a response
+    /// (R-TRN-011).
     fn shapeless(&mut self, text: &str, span: Span, why: String) -> Result<(), WriteError> {
         self.damage(Code::UnexpectedShape, span, why);
         self.count("(other)".into());
@@ -153,9 +154,17 @@ impl Transcript {
         let Ok(raw) = Raw::parse(text) else { return Ok(()) };
         let id = self.ids.event(Native::Offset(span.at), 0).hex();
         let data = self.log.kept("unexpected", raw);
-        let mut draft = Draft::new(id, ActorKind::Importer, data).from(src(&self.source, span, Some(SrcHow::Opaque)));
+        let mut draft =
+            Draft::new(id.clone(), ActorKind::Importer, data).from(src(&self.source, span, Some(SrcHow::Opaque)));
         draft.ignorable = Some(true);
-        self.log.append(&mut draft)
+        self.log.append(&mut draft)?;
+        let note = NoteAdded { about: Some(id.into()), ..note("unread") };
+        let id = self.ids.event(Native::Offset(span.at), 1).hex();
+        self.log.append(&mut Draft::new(id, ActorKind::Importer, note).from(src(
+            &self.source,
+            span,
+            Some(SrcHow::Opaque),
+        )))
     }
 }
 

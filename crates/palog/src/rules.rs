@@ -223,6 +223,10 @@ pub const RULES: &[Rule] = &[
         "R-TRN-010",
         "What hangs under a parent that comes later belongs to the turn that is open when the parent comes.",
     ),
+    rule(
+        "R-TRN-011",
+        "A response beside which something could not be read answers nothing as long as no stop is known.",
+    ),
     // the state as a whole
     rule("R-STA-001", "Of several reports on one response the last counts, and the response is counted once."),
     rule(
@@ -286,7 +290,7 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "R-REC-025",
-        "Where no source records proposals, a ready session may hide calls that were never written down.",
+        "Where no source records proposals, a ready or idle session may hide calls that were never written down.",
     ),
     rule("R-REC-026", "Recovery looks at the state, the time and what look-ups have seen, and does nothing itself."),
 ];

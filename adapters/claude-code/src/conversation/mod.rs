@@ -30,6 +30,7 @@ use palog_adapter::{Records, Span, Taken, Transcript};
 use crate::FORMAT;
 use crate::calls::Calls;
 use crate::graph::{Class, Graph, Key, Parent, key};
+use crate::members::{Read, read};
 use crate::queue::{Operation, Queue};
 use crate::record::{Block, Content, Message, Nullable, Record, ToolUseResult, looks_like_record};
 use crate::tools::{self, Facts, Verdict};
@@ -102,6 +103,8 @@ struct Here<'r> {
     ordinal: u32,
     time: Option<Time<'r>>,
     copied: bool,
+    /// What it became does not hold all that it may say: it is kept as well.
+    odd: bool,
 }
 
 /// One log while it is written.
@@ -173,7 +176,8 @@ impl Conversation {
     }
 
     /// Maps one record. `exact` says that `text` is the source's own bytes.
-    fn record(&mut self, record: &Record<'_>, text: &str, exact: bool, span: Span) -> Written {
+    fn record(&mut self, read: &Read<Record<'_>>, text: &str, exact: bool, span: Span) -> Written {
+        let record = &read.members;
         let kind = record.kind();
         let tree = record.uuid.is_some();
         let digest = payload_digest(record);
@@ -187,7 +191,8 @@ impl Conversation {
             _ => false,
         };
         let time = self.time_of(record, span);
-        let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied };
+        let odd = read.repeated || repeats_inside(record);
+        let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied, odd };
         self.out.count(kind.clone());
         self.out.look_at_text(text, exact, span);
         if !self.is_agent && record.is_sidechain && tree {
@@ -255,7 +260,15 @@ impl Conversation {
                     self.out.warn(code, place);
                 }
                 self.keep(&mut here, &kind, digest)?;
+                if !known && !matches!(&*record.r#type, "user" | "system" | "summary") {
+                    self.unread(&mut here)?;
+                }
             }
+        }
+        if here.odd {
+            let place = Place { kind: Some(kind.clone()), ..self.out.place(span) };
+            self.out.warn(Code::UnexpectedShape, place);
+            self.keep_verbatim(&mut here, &kind, None)?;
         }
         self.write_refusals(&mut here)?;
         if tree {
@@ -373,11 +386,19 @@ impl Conversation {
     }
 
     fn keep_verbatim(&mut self, here: &mut Here<'_>, kind: &str, parent: Option<String>) -> Written {
+        here.odd = false;
         let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
         let data = self.out.log.kept(kind, raw);
         let how = if here.exact { SrcHow::Opaque } else { SrcHow::Degraded };
         let src = vec![src(&self.out.source, here.span, Some(how))];
         self.emit_from(here, ActorKind::Harness, parent, data, src).map(drop)
+    }
+
+    /// The record at hand was kept, and may be a part of a response (R-TRN-011).
+    fn unread(&mut self, here: &mut Here<'_>) -> Written {
+        let kept = self.out.ids.event(here.native, 0).hex();
+        let data = NoteAdded { about: Some(kept.into()), ..note("unread") };
+        self.emit(here, ActorKind::Importer, None, data).map(drop)
     }
 
     /// A record that the source wrote once more.
@@ -460,7 +481,7 @@ impl Records for Conversation {
     }
 
     fn take(&mut self, text: &str, exact: bool, span: Span) -> Result<Taken, WriteError> {
-        match serde_json::from_str::<Record<'_>>(text) {
+        match read::<Record<'_>>(text) {
             Ok(record) => self.record(&record, text, exact, span).map(|()| Taken::Record),
             Err(error) => Ok(Taken::from_error(&error, text)),
         }
@@ -480,15 +501,23 @@ impl Records for Conversation {
 
 /// The message of a record that has content.
 fn message<'r, 'a>(record: &'r Record<'a>) -> Option<(&'r Message<'a>, &'r Content<'a>)> {
-    let message = record.message.as_ref()?;
+    let message = &record.message.as_ref()?.members;
     Some((message, message.content.as_ref()?))
+}
+
+/// Whether a member stands twice in a part of the record.
+fn repeats_inside(record: &Record<'_>) -> bool {
+    record.message.as_ref().is_some_and(|message| {
+        message.repeated
+            || matches!(&message.members.content, Some(Content::Blocks(blocks)) if blocks.iter().any(|b| b.repeated))
+    })
 }
 
 /// What makes two records of one id the same: everything that was said, and nothing of where and when it was written down.
 fn payload_digest(record: &Record<'_>) -> u64 {
     let mut hash = DefaultHasher::new();
     (&*record.r#type, record.subtype.as_deref()).hash(&mut hash);
-    if let Some(message) = &record.message {
+    if let Some(Read { members: message, .. }) = &record.message {
         message.id.as_deref().hash(&mut hash);
         match &message.content {
             Some(Content::Text(raw)) => raw.get().hash(&mut hash),

@@ -46,7 +46,7 @@ impl Conversation {
             let (name, action) = match self.calls.get_mut(call) {
                 Some((known, action)) => {
                     known.told = true;
-                    (Some(known.name.to_string()), action)
+                    (known.name.as_deref().map(str::to_owned), action)
                 }
                 None => {
                     let place = Place { call: Some(call.to_owned()), ..self.out.place(here.span) };
@@ -179,7 +179,7 @@ impl Conversation {
         if self.undecided.is_empty() || record.uuid.is_none() {
             return Ok(());
         }
-        let content = record.message.as_ref().and_then(|m| m.content.as_ref());
+        let content = record.message.as_ref().and_then(|m| m.members.content.as_ref());
         let user = record.r#type == *"user";
         if let (true, Some(Content::Blocks(blocks))) = (user, content) {
             // Results of parallel calls come one after the other; the note follows them all.

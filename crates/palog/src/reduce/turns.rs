@@ -56,6 +56,8 @@ struct Response {
     message: bool,
     whole: bool,
     calls: bool,
+    /// It may have a call that nobody could read (R-TRN-011).
+    unread: bool,
     /// Whether its turn lists it as an answer.
     counted: bool,
     usage: [Option<u32>; 5],
@@ -75,7 +77,7 @@ impl Response {
             _ if self.failed => false,
             Stop::EndsTurn => self.whole || !self.message,
             Stop::GoesOn => false,
-            Stop::Unknown => self.whole && !self.calls,
+            Stop::Unknown => self.whole && !self.calls && !self.unread,
         }
     }
 }
@@ -102,6 +104,8 @@ pub(super) struct Conversation {
     /// The response that a message of the model belongs to which names none; it ends with the first message that is not
     /// the model's.
     speaking: Option<Key>,
+    /// Something that could not be read stands since the last message that is not the model's.
+    unread: bool,
     /// How many responses have no name at all.
     unnamed: u64,
     /// Results that the model has not gone on from.
@@ -130,6 +134,7 @@ impl Conversation {
             own_responses: 0,
             usage: [None; 5],
             speaking: None,
+            unread: false,
             unnamed: 0,
             results: Vec::new(),
             hanging: HashMap::new(),
@@ -156,11 +161,13 @@ impl Conversation {
         self.speaking = Some(key);
         let named = data.response.is_some();
         let whole = data.in_context != Some(false) && data.partial != Some(true);
+        let unread = self.unread;
         let response = self.response(key, at, named);
         response.message = true;
         response.newest = at.seq;
         response.whole |= whole;
         response.calls |= data.parts.iter().any(|p| matches!(p, Part::Action { .. }));
+        response.unread |= unread || data.parts.iter().any(|p| matches!(p, Part::Opaque(_)));
         let (first, turn) = (response.first, response.turn);
         if whole {
             self.turns[turn].begun = Some(at.seq);
@@ -172,6 +179,7 @@ impl Conversation {
     /// A message that is not the model's; `prompts`: it wants an answer, `results`: it tells results.
     pub(super) fn other_message(&mut self, event: &str, at: At, prompts: bool, results: bool) {
         self.speaking = None;
+        self.unread = false;
         if at.context_only {
             return;
         }
@@ -181,6 +189,17 @@ impl Conversation {
         } else if prompts {
             let turn = self.current();
             self.turns[turn].prompts.push(waiting);
+        }
+    }
+
+    /// Something could not be read: it may be a part of the response beside it (R-TRN-011).
+    pub(super) fn unreadable(&mut self) {
+        self.unread = true;
+        if let Some(key) = self.speaking {
+            if let Some(response) = self.responses.get_mut(&key) {
+                response.unread = true;
+            }
+            self.refresh(key);
         }
     }
 
@@ -227,6 +246,7 @@ impl Conversation {
                 message: false,
                 whole: false,
                 calls: false,
+                unread: false,
                 counted: false,
                 usage: [None; 5],
             }

@@ -1,0 +1,4 @@
+//! Made-up sessions, what they become, and what that adds up to.
+
+mod session;
+mod unreadable;
