@@ -68,9 +68,11 @@ pub(crate) fn prompt_hash(text: &str) -> u64 {
     hash.finish()
 }
 
-/// The action that a use of a call id stands for: the id, and `#2`, `#3` … behind it when it is used again.
+/// The action that a use of a call id stands for: the id, and `#2`, `#3` … behind it when it is used again. An id that ends so
+/// itself has `#1` behind it at its first use, so that no two uses have one name.
 fn action(id: &str, uses: u32) -> String {
-    if uses == 1 { id.to_owned() } else { format!("{id}#{uses}") }
+    let looks_used = id.rsplit_once('#').is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    if uses == 1 && !looks_used { id.to_owned() } else { format!("{id}#{uses}") }
 }
 
 impl Calls {

@@ -223,10 +223,20 @@ pub(crate) struct Members<'a> {
     pub(crate) tool_use_id: Option<Str<'a>>,
     /// Of a result. Read when it is needed: blocks can stand in blocks to any depth.
     pub(crate) content: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) is_error: Option<bool>,
+    pub(crate) is_error: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) source: Option<Source<'a>>,
+}
+
+impl Members<'_> {
+    /// Whether a result is marked as an error, which it is not without a mark; `None` = the mark cannot be read.
+    pub(crate) fn marks_error(&self) -> Option<bool> {
+        match self.is_error.as_ref().map(Raw::get) {
+            Some("true") => Some(true),
+            Some("false") | None => Some(false),
+            Some(_) => None,
+        }
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Block<'a> {

@@ -183,7 +183,8 @@ fn minimal(number: usize, kind: &str) -> Value {
         "system/microcompact_boundary" => record["microcompactMetadata"] = json!({"compactedToolIds": ["c1"]}),
         "attachment/skill_listing" => record["attachment"]["names"] = json!(["a"]),
         "attachment/queued_command" => {
-            let text = "<task-notification><tool-use-id>c1</tool-use-id><status>completed</status></task-notification>";
+            let text =
+                "<task-notification>\n<tool-use-id>c1</tool-use-id>\n<status>completed</status>\n</task-notification>";
             record["attachment"]["prompt"] = json!(text);
             record["attachment"]["origin"] = json!({"kind": "task-notification"});
         }

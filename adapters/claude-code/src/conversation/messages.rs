@@ -162,12 +162,8 @@ impl Conversation {
     /// A background task ended, by the client's mark.
     pub(super) fn notification(&mut self, here: &mut Here<'_>, content: &Content<'_>) -> Written {
         let Some(text) = only_text(content) else { return Ok(()) };
-        let member = |name: &str| {
-            let (_, rest) = text.split_once(&format!("<{name}>"))?;
-            Some(rest.split_once(&format!("</{name}>"))?.0.trim().to_owned())
-        };
-        let (Some(call), Some(status)) = (member("tool-use-id"), member("status")) else { return Ok(()) };
-        let (Some((outcome, applied)), Some((_, action))) = (tools::notification(&status), self.calls.get_mut(&call))
+        let Some((call, status)) = tools::notified(&text) else { return Ok(()) };
+        let (Some((outcome, applied)), Some((_, action))) = (tools::notification(status), self.calls.get_mut(call))
         else {
             return Ok(());
         };
