@@ -155,8 +155,7 @@ impl<'s> Children<'s> {
                 kind: ChildKind::Subagent,
                 link,
             };
-            let id =
-                conversation.out.log.ids(&format!("agent/{}", child.agent)).event(Native::Uuid("spawned"), 0).hex();
+            let id = conversation.out.log.ids(&format!("agent/{}", child.agent)).event(Native::Own, 2).hex();
             let mut draft = Draft::new(id, ActorKind::Importer, spawned);
             if let (ChildLink::Explicit, Some(meta)) = (link, child.meta.filter(|_| root)) {
                 draft.src.push(whole(meta));

@@ -48,7 +48,7 @@ impl First {
             self.in_tree = true;
             self.agent = record.agent_id.as_deref().filter(|s| !s.is_empty()).map(str::to_owned);
             self.sidechain = record.is_sidechain;
-            let content = record.message.as_ref().and_then(|m| m.members.content.as_ref());
+            let content = record.message.as_ref().and_then(|m| m.content.as_ref());
             self.prompt = content.and_then(crate::conversation::text_hash);
         }
         self.in_tree && self.session.is_some()

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
+use std::ops::Deref;
 
 use palog::json::Str;
 use serde::Deserialize;
@@ -11,30 +12,39 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// What an object holds.
-#[derive(Debug, Default)]
-pub(crate) struct Read<T> {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Read<'a, T> {
+    /// The object as it stands.
+    pub(crate) text: &'a str,
     pub(crate) members: T,
     /// A member stood twice. With the same value it counts once; with another value nobody knows which is meant, and it counts
     /// as absent.
     pub(crate) repeated: bool,
 }
 
+impl<T> Deref for Read<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.members
+    }
+}
+
 /// Reads an object.
 ///
 /// # Errors
 /// When `json` is no object, or its members have not the form that `T` asks for.
-pub(crate) fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<Read<T>, serde_json::Error> {
+pub(crate) fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<Read<'a, T>, serde_json::Error> {
     if !json.trim_ascii_start().starts_with('{') {
         // A list would do for the members in their order.
         return Err(serde_json::Error::custom("no object"));
     }
     let error = match serde_json::from_str(json) {
-        Ok(members) => return Ok(Read { members, repeated: false }),
+        Ok(members) => return Ok(Read { text: json, members, repeated: false }),
         Err(error) => error,
     };
     let Ok(Distinct { members, repeated: true }) = serde_json::from_str(json) else { return Err(error) };
     let known = members.into_iter().filter_map(|(name, value)| Some((name.0.into_owned(), value?)));
-    T::deserialize(MapDeserializer::new(known)).map(|members| Read { members, repeated: true })
+    T::deserialize(MapDeserializer::new(known)).map(|members| Read { text: json, members, repeated: true })
 }
 
 /// The members of an object, each once; without a value where several stand.
@@ -84,7 +94,7 @@ mod tests {
     }
 
     fn named(json: &str) -> (Option<String>, Option<String>, bool) {
-        let Read { members: Named { name, value }, repeated } = read(json).expect("an object");
+        let Read { members: Named { name, value }, repeated, .. } = read(json).expect("an object");
         (name.map(|n| n.to_string()), value.map(|v| v.get().to_owned()), repeated)
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct Record<'a> {
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) git_branch: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_read")]
-    pub(crate) message: Option<Read<Message<'a>>>,
+    pub(crate) message: Option<Read<'a, Message<'a>>>,
     pub(crate) tool_use_result: Option<Raw<'a>>,
     pub(crate) tool_denial_kind: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_flag")]
@@ -51,23 +51,23 @@ pub(crate) struct Record<'a> {
     pub(crate) prompt_source: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) permission_mode: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "lenient_object")]
-    pub(crate) origin: Option<Origin<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) origin: Option<Read<'a, Origin<'a>>>,
     pub(crate) interrupted_message_id: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) request_id: Option<Str<'a>>,
     pub(crate) error: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient_object")]
-    pub(crate) attachment: Option<Attachment<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) attachment: Option<Read<'a, Attachment<'a>>>,
     pub(crate) content: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) operation: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) leaf_uuid: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "lenient_object")]
-    pub(crate) compact_metadata: Option<CompactMetadata<'a>>,
-    #[serde(default, deserialize_with = "lenient_object")]
-    pub(crate) microcompact_metadata: Option<MicrocompactMetadata<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) compact_metadata: Option<Read<'a, CompactMetadata<'a>>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) microcompact_metadata: Option<Read<'a, MicrocompactMetadata<'a>>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) mode: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
@@ -75,8 +75,8 @@ pub(crate) struct Record<'a> {
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) ai_title: Option<Str<'a>>,
     pub(crate) summary: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient_object")]
-    pub(crate) data: Option<Typed<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) data: Option<Read<'a, Typed<'a>>>,
 }
 
 /// A member that can be absent, `null`, or there: the three mean different things.
@@ -123,7 +123,7 @@ fn lenient_object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Resul
     Ok(lenient_read(d)?.map(|read| read.members))
 }
 
-fn lenient_read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<Read<T>>, D::Error> {
+fn lenient_read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<Read<'de, T>>, D::Error> {
     let raw = <&'de RawValue>::deserialize(d)?;
     Ok(read(raw.get()).ok())
 }
@@ -200,7 +200,7 @@ pub(crate) struct Block<'a> {
 
 impl<'a> Block<'a> {
     fn of(raw: &'a RawValue) -> Self {
-        let Read { members, repeated } = read(raw.get()).unwrap_or_default();
+        let Read { members, repeated, .. } = read(raw.get()).unwrap_or_default();
         Block { raw: raw.into(), members, repeated }
     }
 }

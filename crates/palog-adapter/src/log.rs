@@ -99,7 +99,7 @@ impl Log {
     /// # Errors
     /// When the output refuses.
     pub fn about<'d>(&mut self, about: &str, ordinal: u32, data: impl Into<Data<'d>>) -> Result<(), WriteError> {
-        let id = self.ids(about).event(Native::Uuid("source"), ordinal).hex();
+        let id = self.ids(about).event(Native::Own, ordinal).hex();
         self.append(&mut Draft::new(id, ActorKind::Importer, data))
     }
 

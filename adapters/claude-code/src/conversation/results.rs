@@ -31,14 +31,14 @@ impl Conversation {
         let record = here.record;
         let structured = record.tool_use_result.as_ref();
         let structured_text = structured.and_then(Raw::text);
-        let facts: Read<ToolUseResult<'_>> = structured.and_then(|raw| read(raw.get()).ok()).unwrap_or_default();
+        let facts: Read<'_, ToolUseResult<'_>> = structured.and_then(|raw| read(raw.get()).ok()).unwrap_or_default();
         let denial = record.tool_denial_kind.as_ref().map(|kind| kind.text().unwrap_or_default());
         let contents: Vec<Option<Content<'_>>> =
             blocks.iter().map(|b| b.members.content.as_ref().map(Content::of_result)).collect();
         let is_result = |b: &Block<'_>| &*b.members.r#type == "tool_result" && b.members.tool_use_id.is_some();
         let results = blocks.iter().filter(|b| is_result(b)).count();
         // The structured result belongs to the one result of the record.
-        let Read { members: facts, repeated } = if results == 1 { facts } else { Read::default() };
+        let Read { members: facts, repeated, .. } = if results == 1 { facts } else { Read::default() };
         let structured_text = structured_text.filter(|_| results == 1);
         let denial = denial.filter(|_| results == 1);
         let mut parts = Vec::with_capacity(blocks.len());
@@ -190,7 +190,7 @@ impl Conversation {
         if self.undecided.is_empty() || record.uuid.is_none() {
             return Ok(());
         }
-        let content = record.message.as_ref().and_then(|m| m.members.content.as_ref());
+        let content = record.message.as_ref().and_then(|m| m.content.as_ref());
         let user = record.r#type == *"user";
         if let (true, Some(Content::Blocks(blocks))) = (user, content) {
             // Results of parallel calls come one after the other; the note follows them all.
