@@ -79,7 +79,7 @@ fn project(files: Vec<PathBuf>, listing: &mut Listing) {
 /// How many subagents have their files in the session's folder.
 fn agents_of(transcript: &Path) -> u64 {
     let folder = transcript.with_extension("").join("subagents");
-    entries(&folder).map_or(0, |files| files.iter().filter(|file| agent_id(file).is_some()).count() as u64)
+    entries(&folder).map_or(0, |files| files.iter().filter(|file| agent_id(file, ".jsonl").is_some()).count() as u64)
 }
 
 /// What a look at a transcript shows.

@@ -110,7 +110,7 @@ impl Outcome {
             }
             for src in &event.src {
                 let name = src.source.as_str();
-                let is_transcript = name == "transcript" || (name.starts_with("agent/") && !name.ends_with(".meta"));
+                let is_transcript = name == "transcript" || name.starts_with("agent/");
                 let (true, Some(at), Some(len)) = (is_transcript, src.at, src.len) else { continue };
                 let source = fs::read(sources.join(name)).expect("the source is kept");
                 let record = String::from_utf8_lossy(&source[at as usize..(at + len) as usize]);

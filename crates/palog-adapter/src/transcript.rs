@@ -77,7 +77,14 @@ pub trait Records {
 impl Transcript {
     /// A transcript that nothing was read of.
     #[must_use]
-    pub fn new(log: Log, source: String, path: String, format: &str) -> Self {
+    pub fn new(mut log: Log, source: String, path: String, format: &str) -> Self {
+        if log.again {
+            let place =
+                Place { input: Some(path.clone()), session: Some(log.session().to_owned()), ..Place::default() };
+            let why =
+                "another file of the same session was imported before; the log of this one has a number in its name";
+            log.diagnostics.push(Diagnostic::new(Code::SessionRepeated, Severity::Warning, place).because(why));
+        }
         let ids = log.ids(&source);
         Transcript { log, source, ids, input: InputReport { path, format: format.into(), ..InputReport::default() } }
     }

@@ -72,6 +72,7 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::SessionMismatch
         | Code::ForkedPrefix
         | Code::NothingRecognised
+        | Code::SessionRepeated
         | Code::LeftBeside
         | Code::Unreadable
         | Code::DuplicateBlob
