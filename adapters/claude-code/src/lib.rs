@@ -13,6 +13,7 @@ mod conversation;
 mod first;
 mod forks;
 mod graph;
+mod history;
 mod import;
 mod listing;
 mod members;

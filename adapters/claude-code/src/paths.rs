@@ -4,8 +4,12 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use palog_adapter::Span;
 use palog_adapter::source::path_name;
+
+use crate::history;
 
 /// How much of a file is looked at to tell what it is, in bytes.
 const HEAD: usize = 256 << 10;
@@ -30,7 +34,7 @@ pub(crate) enum Role {
 }
 
 /// One file that belongs to a session.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sidecar {
     /// What it is.
     pub(crate) role: Role,
@@ -42,6 +46,8 @@ pub(crate) struct Sidecar {
     pub(crate) locator: String,
     /// Where it is.
     pub(crate) path: PathBuf,
+    /// Of a file that sessions share, the lines of this one.
+    pub(crate) lines: Arc<[Span]>,
 }
 
 /// A session and the files that belong to it.
@@ -116,7 +122,7 @@ pub fn recognises(head: &[u8]) -> bool {
 /// Finds the sessions at `path`: a configuration directory, its `projects`, one project's directory, or one transcript.
 ///
 /// # Errors
-/// When `path`, or a directory below it, cannot be read. Files are not opened but for their first bytes.
+/// When `path`, or a directory below it, cannot be read. Of files the first bytes are read, and what sessions share.
 pub fn discover(path: &Path) -> io::Result<Discovery> {
     let meta = fs::metadata(path)?;
     if !meta.is_dir() {
@@ -153,7 +159,8 @@ struct Root {
     path: PathBuf,
     /// Status files, by the session that they name.
     statuses: HashMap<String, Vec<PathBuf>>,
-    history: Option<PathBuf>,
+    /// The file of what was typed and the lines in it; `None` in place of these where it cannot be read.
+    history: Option<(PathBuf, Option<history::Index>)>,
 }
 
 impl Root {
@@ -165,7 +172,21 @@ impl Root {
             }
         }
         let history = Some(path.join("history.jsonl")).filter(|h| h.is_file());
+        let history = history.map(|file| {
+            let index = history::index(&file).ok();
+            (file, index)
+        });
         Ok(Root { path: path.into(), statuses, history })
+    }
+
+    /// The lines of a session in the file of what was typed. Where that could not be read, the import will say so.
+    fn history_of(&self, session: &str) -> Option<(&Path, Arc<[Span]>)> {
+        let (file, index) = self.history.as_ref()?;
+        let lines = match index {
+            Some(index) => index.get(session).cloned()?,
+            None => Arc::default(),
+        };
+        Some((file, lines))
     }
 }
 
@@ -227,7 +248,8 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mu
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut sidecars = Vec::new();
         let mut add = |role, source: String, path: &Path, agent: Option<String>| {
-            sidecars.push(Sidecar { role, agent, source, locator: relative(path, base), path: path.into() });
+            let lines = Arc::default();
+            sidecars.push(Sidecar { role, agent, source, locator: relative(path, base), path: path.into(), lines });
         };
         // No two sources have one name: each place has a word of its own, and below it stand paths.
         let below = |word: &str, path: &Path, folder: &Path| {
@@ -256,9 +278,10 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mu
                     add(role, below(name, &file, &own), &file, None);
                 }
             }
-            if let Some(history) = &root.history {
-                add(Role::History, "history".into(), history, None);
-            }
+        }
+        if let Some((file, lines)) = root.and_then(|root| root.history_of(&stem)) {
+            let (role, source, locator) = (Role::History, "history".into(), relative(file, base));
+            sidecars.push(Sidecar { role, agent: None, source, locator, path: file.into(), lines });
         }
         sidecars.sort_by(|a, b| a.source.cmp(&b.source));
         found.sessions.push(Session {

@@ -182,3 +182,70 @@ fn a_file_of_an_agent_that_holds_no_record_is_kept_as_a_file() {
     let file = |e: &&Value| e["data"]["kind"] == "file" && e["data"]["source"] == "files/subagents/agent-a1.jsonl";
     assert_eq!(imported.of_type("note.added").filter(file).count(), 1);
 }
+
+/// Every byte of the kept history is a record that an event points to, damage that a note tells of, or white space.
+fn hold_history_told(imported: &Imported) -> Vec<u8> {
+    let kept = fs::read(imported.sources.join("history")).expect("it is kept");
+    let mut ranges: BTreeSet<(u64, u64)> = BTreeSet::new();
+    for event in &imported.events {
+        let places = event["src"].as_array().into_iter().flatten().chain([&event["data"]]);
+        for place in places.filter(|place| place["source"] == "history") {
+            if let (Some(at), Some(len)) = (place["at"].as_u64(), place["len"].as_u64()) {
+                ranges.insert((at, len));
+            }
+        }
+    }
+    let mut end = 0;
+    for (at, len) in ranges.into_iter().chain([(kept.len() as u64, 0)]) {
+        assert!(at >= end, "ranges overlap at {at}");
+        let gap = &kept[end as usize..at as usize];
+        assert!(gap.iter().all(u8::is_ascii_whitespace), "nobody tells of {:?}", String::from_utf8_lossy(gap));
+        end = at + len;
+    }
+    kept
+}
+
+#[test]
+fn damaged_lines_of_a_shared_file_are_told_by_the_session_that_they_belong_to() {
+    const OTHER: &str = "5e550000-0000-4000-8000-000000000002";
+    let own = |text: &str| json!({"display": text, "sessionId": SESSION}).to_string().into_bytes();
+    let other = || json!({"display": "x", "sessionId": OTHER}).to_string().into_bytes();
+    let no_text = [b"{\"sessionId\":\"".as_slice(), SESSION.as_bytes(), b"\",\"display\":\"\xff\"}"].concat();
+    let torn = |text: &str| own(text)[..own(text).len() - 2].to_vec();
+    let lines: Vec<Vec<u8>> = vec![
+        own("one"),
+        other(),
+        no_text.clone(),
+        [own("two"), own("three")].concat(),
+        [own("four"), other()].concat(),
+        torn("five"),
+        b"nobody's".to_vec(),
+        vec![0; 9],
+        other(),
+        b"behind another session".to_vec(),
+        json!({"display": "of an older version"}).to_string().into_bytes(),
+        [b"  ".as_slice(), &own("six"), b"  \r"].concat(),
+    ];
+    let history = [lines.join(&b'\n'), b"\n".to_vec(), torn("seven")].concat();
+    let imported = session().file("history.jsonl", history).import();
+    let kept = hold_history_told(&imported);
+    let with = |line: &[u8]| [line, b"\n"].concat();
+    let selected = [0, 2, 3, 4, 5, 6, 7, 11].map(|n: usize| with(&lines[n])).concat();
+    assert_eq!(kept, [selected, torn("seven")].concat());
+    let records: Vec<&Value> = imported.of_type("x.com.anthropic.claude-code/history").collect();
+    let displays: Vec<&str> = records.iter().filter_map(|e| e["data"]["record"]["display"].as_str()).collect();
+    assert_eq!(displays, ["one", "\u{fffd}", "two", "three", "four", "x", "six"]);
+    let counted = [
+        Code::InvalidUtf8,
+        Code::ConcatenatedRecords,
+        Code::ForeignRecord,
+        Code::Fragment,
+        Code::NulRun,
+        Code::TornTail,
+    ];
+    assert_eq!(counted.map(|code| imported.count(code)), [1, 2, 1, 2, 1, 1]);
+    let fragment = imported.report.diagnostics.groups().iter().find(|g| g.code == Code::Fragment).expect("one");
+    let place = &fragment.first[0].place;
+    let at = lines[..5].iter().map(|line| line.len() as u64 + 1).sum::<u64>();
+    assert_eq!((place.line, place.offset), (Some(6), Some(at)), "the place is that in the file");
+}
