@@ -43,6 +43,8 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         Code::UnproposedAction => called(log(code, Warning, 16, "", "toolu_7 was never proposed"), "toolu_7"),
         Code::EndedTwice => log(code, Warning, 31, "e30", "toolu_7 ended already at seq 28"),
         Code::ProposedTwice => log(code, Warning, 33, "e32", "toolu_7 is proposed again with other arguments"),
+        Code::ArgsMismatch => log(code, Error, 6, "e5", "the arguments of toolu_7 have the digest sha256:9d5ed6…"),
+        Code::SourceNotOpened => log(code, Warning, 7, "e6", "the source \"agent/a1b2c3\" is not open"),
         Code::KeyConflict => log(code, Error, 33, "e32", "the key \"deploy-42\" stands for other arguments already"),
         Code::NoBasis => log(code, Warning, 34, "e33", "\"looked\" does not keep an old executor from acting later"),
         Code::UnknownInput => log(code, Warning, 19, "", "the input \"i3\" ends and was never queued"),
