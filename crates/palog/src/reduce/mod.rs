@@ -90,6 +90,7 @@ pub struct Reducer {
     observation_by_name: HashMap<(Box<str>, Box<str>), usize>,
     sources: Sources,
     source_names: Vec<String>,
+    source_by_name: HashMap<Box<str>, u32>,
     title: Option<String>,
     /// Titles with the event that each is about.
     summaries: Vec<(Option<Key>, String)>,
@@ -122,6 +123,7 @@ impl Reducer {
             observation_by_name: HashMap::new(),
             sources: Sources::default(),
             source_names: Vec::new(),
+            source_by_name: HashMap::new(),
             title: None,
             summaries: Vec::new(),
             latest: None,
@@ -508,27 +510,27 @@ impl Reducer {
             return;
         }
         let Some(title) = data.text.as_ref().and_then(|t| t.text()) else { return };
-        let Reducer { summaries, path, .. } = self;
-        let valid = |about: &Option<Key>| about.is_none_or(|about| path.has(&about));
-        let newest = summaries.iter().rposition(|(about, _)| valid(about));
-        let mut at = 0;
-        summaries.retain(|(about, _)| {
-            at += 1;
-            Some(at - 1) == newest || !valid(about)
-        });
-        summaries.push((data.about.as_deref().map(Key::of), title.into_owned()));
+        let about = data.about.as_deref().map(Key::of);
+        if about.is_none() {
+            self.summaries.clear();
+        } else if self.summaries.last().is_some_and(|(last, _)| *last == about) {
+            self.summaries.pop();
+        }
+        self.summaries.push((about, title.into_owned()));
     }
 
     fn origin(&mut self, event: &Event<'_>, line: Option<&Line<'_>>) -> Origin {
         if let Some(src) = event.src.first()
             && let (Some(offset), Some(length)) = (src.at, src.len)
         {
-            let known = self.source_names.iter().position(|name| *name == *src.source);
+            let known = self.source_by_name.get(&*src.source).copied();
             let at = known.unwrap_or_else(|| {
+                let at = u32::try_from(self.source_names.len()).unwrap_or(u32::MAX);
                 self.source_names.push(src.source.to_string());
-                self.source_names.len() - 1
+                self.source_by_name.insert((*src.source).into(), at);
+                at
             });
-            return Origin { source: u32::try_from(at).ok(), line: 0, offset, length };
+            return Origin { source: Some(at), line: 0, offset, length };
         }
         line.map_or_else(Origin::default, |line| Origin {
             source: None,

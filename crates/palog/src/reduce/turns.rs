@@ -16,8 +16,6 @@ pub(super) struct Waiting {
 
 #[derive(Debug, Default)]
 struct Turn {
-    /// The vendor's id of the turn.
-    name: Option<Key>,
     /// Whether its end would be recorded.
     ends_recorded: bool,
     /// The newest event of the responses that answer it.
@@ -85,6 +83,8 @@ impl Response {
 pub(super) struct Conversation {
     /// The first one is what comes before the first `turn.started`.
     turns: Vec<Turn>,
+    /// By the vendor's id, the newest turn that has it.
+    by_name: KeyMap<usize>,
     responses: KeyMap<Response>,
     /// How many of them are no copies.
     pub(super) own_responses: u64,
@@ -117,6 +117,7 @@ impl Conversation {
     pub(super) fn new() -> Self {
         Conversation {
             turns: vec![Turn::default()],
+            by_name: KeyMap::default(),
             responses: KeyMap::default(),
             own_responses: 0,
             usage: [None; 5],
@@ -247,8 +248,9 @@ impl Conversation {
         ends_recorded: bool,
         context_only: bool,
     ) {
-        let mut turn = Turn { name: name.map(Key::of), ends_recorded, ..Turn::default() };
+        let mut turn = Turn { ends_recorded, ..Turn::default() };
         let number = self.turns.len();
+        self.by_name.extend(name.map(|name| (Key::of(name), number)));
         if let Some(message) = message.filter(|_| !context_only) {
             let before = &mut self.turns[number - 1].prompts;
             let listed = before.iter().rposition(|p| &*p.event == message).map(|at| before.remove(at).seq);
@@ -264,10 +266,9 @@ impl Conversation {
 
     /// A turn ends.
     pub(super) fn end(&mut self, data: &TurnEnded<'_>, seq: u64) {
-        let name = data.turn.as_deref().map(Key::of);
-        let named = name.and_then(|name| self.turns.iter().rposition(|t| t.name == Some(name)));
-        let current = self.current();
-        let turn = &mut self.turns[named.unwrap_or(current)];
+        let named = data.turn.as_deref().and_then(|name| self.by_name.get(&Key::of(name)).copied());
+        let number = named.unwrap_or_else(|| self.current());
+        let turn = &mut self.turns[number];
         match data.how {
             TurnEnd::Complete => turn.completed = Some(seq),
             TurnEnd::Interrupted => turn.interrupted = Some(seq),
