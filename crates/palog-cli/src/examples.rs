@@ -51,11 +51,11 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         Code::VoidRequest => log(code, Void, 35, "e34", "Bash was started or ended before it was asked about"),
         Code::Diverged => log(code, Error, 24, "", "the line at seq 23 is not the one that was read last"),
         // What is told to a writer.
-        Code::Locked => file(code, Error, LOG, "another writer holds the lock of the file"),
+        Code::Locked => ruled(file(code, Error, LOG, "another writer holds the lock of the file")),
         Code::Closed => ruled(file(code, Error, LOG, "the log is closed; nothing but notes follows")),
-        Code::HeadMoved => file(code, Error, LOG, "the log has grown: its head is at seq 41"),
-        Code::StaleEpoch => file(code, Error, LOG, "the epoch is stale: the newest one is 3"),
-        Code::ForeignWrite => file(code, Error, LOG, "the log was replaced by another file while it was opened"),
+        Code::HeadMoved => ruled(file(code, Error, LOG, "the log has grown: its head is at seq 41")),
+        Code::StaleEpoch => ruled(file(code, Error, LOG, "the epoch is stale: the newest one is 3")),
+        Code::ForeignWrite => ruled(file(code, Error, LOG, "the log was replaced by another file while it was opened")),
         // What is known of calls and inputs at the end of a log or of a source.
         Code::CallWithoutResult | Code::ResultLost | Code::OrphanResult => {
             called(source(code, Warning, 8, None), "toolu_7")
