@@ -3,7 +3,7 @@
 //! Vendors' files are imported into an unnamed temporary file, so that what reads a log reads them as well.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufWriter, Read, Seek, SeekFrom};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use palog::blob::BlobStore;
@@ -41,6 +41,11 @@ impl Opened {
     /// Reads from the beginning.
     pub(crate) fn reader(&self) -> Result<Reader<&File>, Failure> {
         self.start().map(Reader::new)
+    }
+
+    /// What came, for an import.
+    pub(crate) fn into_session(self) -> Session {
+        claude_code::session_from_stdin(self.file)
     }
 
     /// The file, for what goes to its beginning by itself.
@@ -104,11 +109,30 @@ fn content(head: &[u8]) -> Content {
     }
 }
 
-/// What standard input holds. Nothing of it is taken.
-pub(crate) fn content_of_stdin() -> Result<Content, Failure> {
-    let mut stdin = io::stdin().lock();
-    let head = stdin.fill_buf().map_err(|e| Failure::unreadable("standard input", &e))?;
-    Ok(content(head))
+/// What comes from standard input or from a pipe with a name, and what it is; `None` for files and directories. `session` is the
+/// one that is asked for.
+pub(crate) fn stream(path: &Path, session: Option<&str>) -> Result<Option<(Opened, Content)>, Failure> {
+    let name = path.display().to_string();
+    let unreadable = |e| Failure::unreadable(&name, &e);
+    if !is_dash(path) {
+        let meta = fs::metadata(path).map_err(unreadable)?;
+        if meta.is_file() || meta.is_dir() {
+            return Ok(None);
+        }
+    }
+    if session.is_some() {
+        let why = "--session chooses among the sessions of files and directories, and a stream holds one";
+        return Err(Failure::new(Exit::Usage, why));
+    }
+    let opened = if is_dash(path) {
+        spool("standard input", io::stdin().lock())?
+    } else {
+        spool(&name, File::open(path).map_err(unreadable)?)?
+    };
+    let mut head = Vec::new();
+    opened.start()?.take(MAGIC.len() as u64).read_to_end(&mut head).map_err(|e| opened.unreadable(&e))?;
+    opened.start()?;
+    Ok(Some((opened, content(&head))))
 }
 
 /// What a file holds.
@@ -147,18 +171,15 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
 pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened, Failure> {
     let path = subject.path.as_path();
     let wanted = subject.session.as_deref();
-    if is_dash(path) {
-        if wanted.is_some() {
-            return Err(Failure::new(
-                Exit::Usage,
-                "--session chooses among the sessions of a file or directory, and standard input holds one",
-            ));
-        }
-        return match content_of_stdin()? {
-            Content::Log => spool("standard input", io::stdin().lock()),
-            Content::Zstd => Err(compressed("-")),
-            Content::Empty => Err(Failure::new(Exit::Unreadable, "standard input is empty")),
-            Content::Other => import(terminal, "standard input", claude_code::session_from_stdin(), None),
+    if let Some((opened, content)) = stream(path, wanted)? {
+        return match content {
+            Content::Log => Ok(opened),
+            Content::Zstd => Err(compressed(&path.display().to_string())),
+            Content::Empty => Err(Failure::new(Exit::Unreadable, format!("{} is empty", opened.name))),
+            Content::Other => {
+                let name = opened.name.clone();
+                import(terminal, &name, opened.into_session(), None)
+            }
         };
     }
     let name = path.display().to_string();
@@ -169,10 +190,6 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
             return choose(&name, logs, wanted).and_then(|log| open_log(&log.path));
         }
     } else {
-        if !meta.is_file() {
-            let file = File::open(path).map_err(|e| Failure::unreadable(&name, &e))?;
-            return spool(&name, file);
-        }
         match content_of(path)? {
             Content::Log => return open_log(path).and_then(|log| log.of_session(wanted)),
             Content::Zstd => return Err(compressed(&name)),

@@ -144,15 +144,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
         if !seen.insert(path) {
             continue;
         }
-        if is_dash(path) {
-            if args.session.is_some() {
-                return Err(Failure::new(
-                    Exit::Usage,
-                    "--session chooses among the sessions of files and directories, and standard input holds one",
-                ));
-            }
-            check("standard input", input::content_of_stdin()?)?;
-            work.sessions.push(claude_code::session_from_stdin());
+        if let Some((opened, content)) = input::stream(path, args.session.as_deref())? {
+            check(&opened.name, content)?;
+            work.sessions.push(opened.into_session());
             continue;
         }
         let name = path.display().to_string();
