@@ -1,7 +1,6 @@
 //! Which session is meant, where there are several.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use palog_claude_code::{self as claude_code, Session, Stream};
@@ -135,8 +134,7 @@ pub(crate) fn choose_session(name: &str, sessions: &[Session], wanted: Option<&s
 fn inside(session: &Session) -> Result<Vec<Candidate>, Failure> {
     let mut options = claude_code::Options::default();
     options.sources = false;
-    let report =
-        claude_code::import(session, &mut Stream::new(io::sink()), &options).map_err(|e| import_failure(&e))?;
+    let report = claude_code::import(session, &mut Stream::nowhere(), &options).map_err(|e| import_failure(&e))?;
     let path = session.path().map(Path::to_path_buf).unwrap_or_default();
     let candidate = |log: claude_code::LogReport| {
         let agent = log.parent.is_some().then(|| log.session.clone());
