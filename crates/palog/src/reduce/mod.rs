@@ -250,12 +250,34 @@ impl Reducer {
             Data::MessageAdded(_) => Node::On,
             Data::ContextCompacted(_) => Node::Window,
             Data::BranchMoved(moved) => Node::Moves(&moved.to),
+            Data::MessageRevised(_) => Node::Aside,
             Data::LogOpened(_)
             | Data::LogClosed(_)
             | Data::SourceOpened(_)
+            | Data::SourceChanged(_)
             | Data::ObservationRecorded(_)
             | Data::ConfigSet(_)
+            | Data::GrantAdded(_)
+            | Data::GrantRevoked(_)
+            | Data::RedactionApplied(_)
             | Data::NoteAdded(_)
+            | Data::LeaseAcquired(_)
+            | Data::LeaseRenewed(_)
+            | Data::LeaseReleased(_)
+            | Data::TaskOpened(_)
+            | Data::TaskClosed(_)
+            | Data::AttemptStarted(_)
+            | Data::AttemptEnded(_)
+            | Data::PlanRevised(_)
+            | Data::StepChanged(_)
+            | Data::CommandIssued(_)
+            | Data::CommandEnded(_)
+            | Data::CheckpointCreated(_)
+            | Data::CheckpointRestored(_)
+            | Data::WorkspaceRecorded(_)
+            | Data::ArtifactRecorded(_)
+            | Data::ResourceAcquired(_)
+            | Data::ResourceReleased(_)
             | Data::Kept(..)
             | Data::Other(..) => Node::Off,
             Data::TurnStarted(_)
@@ -359,7 +381,32 @@ impl Reducer {
                 child.status = data.status.as_ref().map(ToString::to_string);
             }
             Data::NoteAdded(data) => self.note(data),
-            Data::ModelRequested(_) | Data::BranchMoved(_) | Data::Kept(..) | Data::Other(..) => {}
+            Data::ModelRequested(_)
+            | Data::MessageRevised(_)
+            | Data::BranchMoved(_)
+            | Data::RedactionApplied(_)
+            | Data::SourceChanged(_)
+            | Data::GrantAdded(_)
+            | Data::GrantRevoked(_)
+            | Data::LeaseAcquired(_)
+            | Data::LeaseRenewed(_)
+            | Data::LeaseReleased(_)
+            | Data::TaskOpened(_)
+            | Data::TaskClosed(_)
+            | Data::AttemptStarted(_)
+            | Data::AttemptEnded(_)
+            | Data::PlanRevised(_)
+            | Data::StepChanged(_)
+            | Data::CommandIssued(_)
+            | Data::CommandEnded(_)
+            | Data::CheckpointCreated(_)
+            | Data::CheckpointRestored(_)
+            | Data::WorkspaceRecorded(_)
+            | Data::ArtifactRecorded(_)
+            | Data::ResourceAcquired(_)
+            | Data::ResourceReleased(_)
+            | Data::Kept(..)
+            | Data::Other(..) => {}
         }
     }
 

@@ -62,6 +62,8 @@ pub(super) enum Node<'e> {
     Window,
     /// It makes another event the head; nothing of the control state may depend on it.
     Moves(&'e str),
+    /// It changes how a message is seen, and is not on the path; nothing of the control state may depend on it.
+    Aside,
     /// It lies on the path if it names a parent.
     Beside,
     /// It can be a parent and puts nothing on the path.
@@ -118,11 +120,12 @@ impl Path {
             return Placement { group: self.before(), ..Placement::default() };
         }
         let key = Key::of(&event.id);
-        if matches!(node, Node::Window | Node::Moves(_)) {
+        if matches!(node, Node::Window | Node::Moves(_) | Node::Aside) {
             self.windows.insert(key, ());
             match node {
                 Node::Moves(to) => self.head = (to != "root").then(|| to.to_owned()),
-                _ => self.set_head(&event.id),
+                Node::Window => self.set_head(&event.id),
+                _ => {}
             }
             return Placement { group: self.before(), ..Placement::default() };
         }
@@ -171,7 +174,7 @@ impl Path {
         let on_path = match node {
             Node::On => true,
             Node::Beside | Node::Off => named.is_some(),
-            Node::Window | Node::Moves(_) | Node::Still => false,
+            Node::Window | Node::Moves(_) | Node::Aside | Node::Still => false,
         };
         match waiting {
             // The newest event under one that comes late is the head, not the late one.
