@@ -156,11 +156,7 @@ mod tests {
             r#"{"source":"transcript","vendor":"claude-code","version":"2.1.197","locator":"a.jsonl","records":["usage"],"kept":true,"order":"source"}"#,
             [r#""kept":true,"#, ""],
         ),
-        (
-            "source.changed",
-            r#"{"source":"transcript","how":"truncated","at":512}"#,
-            [r#"truncated"#, r#"shorter"#],
-        ),
+        ("source.changed", r#"{"source":"transcript","how":"truncated","at":512}"#, [r#"truncated"#, r#"shorter"#]),
         (
             "observation.recorded",
             r#"{"fact":"waiting","subject":"c1","as_of":"2026-11-29T12:08:59.866Z","source":"status/1","detail":{"status":"waiting"}}"#,
@@ -221,11 +217,7 @@ mod tests {
             r#"{"grant":"g1","names":["Bash"],"class":"write_local","target":"npm test","approval":"a1","task":"t1","policy_revision":"p7","expires":"2026-11-29T12:08:59Z"}"#,
             [r#"write_local"#, r#"write_everywhere"#],
         ),
-        (
-            "grant.revoked",
-            r#"{"grant":"g1","reason":"over"}"#,
-            [r#""grant":"g1","#, r#""#],
-        ),
+        ("grant.revoked", r#"{"grant":"g1","reason":"over"}"#, [r#""grant":"g1","#, r#""#]),
         (
             "context.compacted",
             r#"{"trigger":"auto","window":[{"event":"e1"},{"event":"e2","parts":[]},{"message":{"role":"user","parts":[]}}],"tokens_before":9}"#,
@@ -253,41 +245,21 @@ mod tests {
             r#"{"kind":"source_end","source":"transcript","at":0,"len":10,"digest":"sha256:0","records":1,"terminated":true}"#,
             [r#""at":0"#, r#""at":0.5"#],
         ),
-        (
-            "lease.acquired",
-            r#"{"epoch":3,"holder":"w1","ttl":60}"#,
-            [r#""epoch":3"#, r#""epoch":-3"#],
-        ),
-        (
-            "lease.renewed",
-            r#"{"epoch":3,"holder":"w1","ttl":60}"#,
-            [r#""ttl":60"#, r#""ttl":"60""#],
-        ),
-        (
-            "lease.released",
-            r#"{"epoch":3,"holder":"w1","reason":"done"}"#,
-            [r#""epoch":3,"#, r#""#],
-        ),
+        ("lease.acquired", r#"{"epoch":3,"holder":"w1","ttl":60}"#, [r#""epoch":3"#, r#""epoch":-3"#]),
+        ("lease.renewed", r#"{"epoch":3,"holder":"w1","ttl":60}"#, [r#""ttl":60"#, r#""ttl":"60""#]),
+        ("lease.released", r#"{"epoch":3,"holder":"w1","reason":"done"}"#, [r#""epoch":3,"#, r#""#]),
         (
             "task.opened",
             r#"{"task":"t1","goal":"Ship it.","acceptance":["tests pass"],"owner":"o","budget":{"usd":5}}"#,
             [r#""goal":"Ship it.","#, r#""#],
         ),
-        (
-            "task.closed",
-            r#"{"task":"t1","how":"cancelled","reason":"not needed"}"#,
-            [r#"cancelled"#, r#"dropped"#],
-        ),
+        ("task.closed", r#"{"task":"t1","how":"cancelled","reason":"not needed"}"#, [r#"cancelled"#, r#"dropped"#]),
         (
             "attempt.started",
             r#"{"attempt":"at1","task":"t1","worker":"w1","epoch":3,"plan_revision":2,"from_checkpoint":"c1"}"#,
             [r#""worker":"w1","#, r#""#],
         ),
-        (
-            "attempt.ended",
-            r#"{"attempt":"at1","how":"lost","reason":"host gone"}"#,
-            [r#"lost"#, r#"gone"#],
-        ),
+        ("attempt.ended", r#"{"attempt":"at1","how":"lost","reason":"host gone"}"#, [r#"lost"#, r#"gone"#]),
         (
             "plan.revised",
             r#"{"task":"t1","revision":2,"steps":[{"step":"s1"},{"step":"s2","title":"Deploy.","needs":["s1"]}],"reason":"new facts"}"#,
@@ -303,21 +275,13 @@ mod tests {
             r#"{"command":"c1","task":"t1","operation":"replan","expected_plan_revision":2,"scope":"rest","issued_by":"u","approval":"ap1","input":"Yes."}"#,
             [r#"replan"#, r#"rethink"#],
         ),
-        (
-            "command.ended",
-            r#"{"command":"c1","outcome":"rejected","reason":"stale"}"#,
-            [r#"rejected"#, r#"ignored"#],
-        ),
+        ("command.ended", r#"{"command":"c1","outcome":"rejected","reason":"stale"}"#, [r#"rejected"#, r#"ignored"#]),
         (
             "checkpoint.created",
             r#"{"checkpoint":"k1","at":7,"task":"t1","attempt":"at1","plan_revision":2,"policy_revision":"p7","manifest_digest":"sha256:0","workspace":"e6","lease":{"epoch":3,"expires":"2026-11-29T12:08:59Z"},"steps":[{"step":"s1","digest":"sha256:0","verified":true}],"pending":{"step":"s2","digest":"sha256:1","idempotency_key":"k","approval":"ap1"},"effects":[{"action":"call_1","state":"succeeded"}],"state_digest":"sha256:2"}"#,
             [r#""succeeded""#, r#""fine""#],
         ),
-        (
-            "checkpoint.restored",
-            r#"{"checkpoint":"k1"}"#,
-            [r#""k1""#, r#"null"#],
-        ),
+        ("checkpoint.restored", r#"{"checkpoint":"k1"}"#, [r#""k1""#, r#"null"#]),
         (
             "workspace.recorded",
             r#"{"vcs":"git","revision":"4f2a","dirty":true,"diff":"--- a","digest":"sha256:0","files":[{"path":"a.txt","digest":"sha256:1"},{"path":"b.txt"}]}"#,
@@ -333,11 +297,7 @@ mod tests {
             r#"{"resource":"r1","kind":"lock","locator":"deploy/staging","task":"t1"}"#,
             [r#""kind":"lock","#, r#""#],
         ),
-        (
-            "resource.released",
-            r#"{"resource":"r1","reason":"done"}"#,
-            [r#""r1""#, r#"1"#],
-        ),
+        ("resource.released", r#"{"resource":"r1","reason":"done"}"#, [r#""r1""#, r#"1"#]),
     ];
 
     fn line(seq: usize, kind: &str, data: &str) -> String {

@@ -12,7 +12,8 @@ use memchr::memmem::Finder;
 use crate::blob::{BlobStore, sha256_hex};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use crate::envelope::{Event, SPEC, Time};
-use crate::events::{Data, Kind};
+use crate::events::{Data, Kind, RedactionApplied};
+use crate::fence::Fence;
 use crate::json::Value;
 use crate::order::Order;
 use crate::reader::{Item, Line, Reader};
@@ -91,6 +92,7 @@ struct Missing {
 struct Validator<'o> {
     found: Validation,
     order: Order,
+    fence: Fence,
     ids: HashSet<Key, BuildHasherDefault<KeyHasher>>,
     missing: KeyMap<Missing>,
     latest: Option<Time<'static>>,
@@ -101,6 +103,8 @@ struct Validator<'o> {
     blob_mark: Finder<'static>,
     /// Blobs that were looked for.
     checked: HashSet<String>,
+    /// Blobs that are not there, unless a redaction took them out.
+    absent: Vec<(String, Diagnostic)>,
 }
 
 impl<'o> Validator<'o> {
@@ -108,6 +112,7 @@ impl<'o> Validator<'o> {
         Validator {
             found: Validation::default(),
             order: Order::default(),
+            fence: Fence::default(),
             ids: HashSet::default(),
             missing: KeyMap::default(),
             latest: None,
@@ -116,6 +121,7 @@ impl<'o> Validator<'o> {
             blobs: options.blobs,
             blob_mark: Finder::new(b"\"$blob\""),
             checked: HashSet::new(),
+            absent: Vec::new(),
         }
     }
 
@@ -132,6 +138,7 @@ impl<'o> Validator<'o> {
         self.link(event, line);
         self.id(event, line);
         self.time(event, line);
+        self.epoch(event, line);
         match event.kind() {
             Kind::Unknown(name) | Kind::Vendor(name) if !event.is_ignorable() => {
                 let why = format!("{name} must be understood and is not known");
@@ -195,6 +202,14 @@ impl<'o> Validator<'o> {
         }
     }
 
+    /// Epochs (R-OWN-001, R-OWN-002, R-OWN-003).
+    fn epoch(&mut self, event: &Event<'_>, line: Line<'_>) {
+        let data = event.data().unwrap_or_else(|_| Data::Other("".into(), event.data.borrowed()));
+        if let Some(finding) = self.fence.admit(event, &data) {
+            self.report(finding.code, finding.severity, finding.rule, finding.why, event, line);
+        }
+    }
+
     /// The payload of a type that is known (R-ENV-013).
     fn payload(&mut self, event: &Event<'_>, line: Line<'_>) {
         let mut data = match event.data() {
@@ -206,6 +221,10 @@ impl<'o> Validator<'o> {
         {
             let why = format!("the log is of version {}, this reader of {SPEC}", opened.spec);
             self.report(Code::NewerMinor, Severity::Info, "R-ENV-015", why, event, line);
+        }
+        if let Data::RedactionApplied(RedactionApplied { blobs: Some(gone), .. }) = &data {
+            self.absent.retain(|(digest, _)| gone.iter().all(|blob| **blob != **digest));
+            self.checked.extend(gone.iter().map(ToString::to_string));
         }
         if let Some(store) = self.blobs.filter(|_| self.blob_mark.find(event.data.get().as_bytes()).is_some()) {
             for value in data.values_mut() {
@@ -223,7 +242,11 @@ impl<'o> Validator<'o> {
         self.checked.insert(blob.digest.to_string());
         let (code, why) = match store.path(&blob.digest).map(std::fs::metadata) {
             None => (Code::BadPayload, format!("{:?} is no digest", blob.digest)),
-            Some(Err(e)) => (Code::MissingBlob, format!("{}: {e}", blob.digest)),
+            Some(Err(e)) => {
+                let place = Place { record: Some(event.id.to_string()), ..line.place() };
+                let found = Diagnostic::new(Code::MissingBlob, Severity::Error, place).rule("R-BYT-012");
+                return self.absent.push((blob.digest.to_string(), found.because(format!("{}: {e}", blob.digest))));
+            }
             Some(Ok(file)) if file.len() != blob.size => {
                 (Code::BlobMismatch, format!("{} has {} bytes, not {}", blob.digest, file.len(), blob.size))
             }
@@ -250,6 +273,7 @@ impl<'o> Validator<'o> {
     }
 
     fn finish(mut self) -> Validation {
+        self.absent.drain(..).for_each(|(_, found)| self.found.diagnostics.push(found));
         let mut missing: Vec<Missing> = self.missing.into_values().collect();
         missing.sort_by_key(|m| (m.place.offset, m.names.clone()));
         for Missing { names, code, place } in missing {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::envelope::Event;
@@ -18,6 +19,20 @@ impl Key {
         let mut key = [0; 16];
         key.copy_from_slice(&digest[..16]);
         Key(key)
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&crate::blob::hex(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        let number = u128::from_str_radix(&text, 16).ok().filter(|_| text.len() == 32);
+        number.map(|n| Key(n.to_be_bytes())).ok_or_else(|| serde::de::Error::custom("a key is 32 hexadecimal digits"))
     }
 }
 
@@ -41,10 +56,10 @@ impl Hasher for KeyHasher {
 pub(crate) type KeyMap<V> = HashMap<Key, V, BuildHasherDefault<KeyHasher>>;
 
 /// The events that hang under one parent that is still to come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct GroupId(u32);
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Group {
     /// While the parent is still to come, the group that the head was in; afterwards the group that the parent is in.
     outer: Option<GroupId>,
@@ -88,15 +103,18 @@ pub(super) struct Placement {
 /// Which events there are and what hangs under what, as far as turns and the head need it.
 ///
 /// An event that can be a parent takes 20 bytes in a hash map, about 32 with its free slots.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Path {
     /// Seq of each event that can be a parent, in four bytes without alignment.
+    #[serde(with = "super::snapshot::pairs")]
     seqs: KeyMap<[u8; 4]>,
     /// Compactions and moves.
+    #[serde(with = "super::snapshot::pairs")]
     windows: KeyMap<()>,
     /// Runs of seqs that hang in one group, in ascending order: first, last, group.
     runs: Vec<(u32, u32, GroupId)>,
     groups: Vec<Group>,
+    #[serde(with = "super::snapshot::pairs")]
     awaited: KeyMap<GroupId>,
     head: Option<String>,
     /// The group of the newest message, whatever moves and compactions say.
@@ -114,8 +132,17 @@ impl Path {
         self.seqs.contains_key(key) || self.windows.contains_key(key)
     }
 
-    /// Takes the next event in.
-    pub(super) fn place(&mut self, event: &Event<'_>, node: Node<'_>) -> Placement {
+    /// Takes in an event that changes nothing: another one may name it as its parent.
+    pub(super) fn pass(&mut self, id: &str, order: u64) {
+        let key = Key::of(id);
+        if !self.awaited.contains_key(&key) {
+            let seq = u32::try_from(order).unwrap_or(u32::MAX);
+            self.seqs.entry(key).or_insert(seq.to_le_bytes());
+        }
+    }
+
+    /// Takes the next event in, which is the one of this number.
+    pub(super) fn place(&mut self, event: &Event<'_>, order: u64, node: Node<'_>) -> Placement {
         if node == Node::Off && event.parent.is_none() && self.awaited.is_empty() {
             return Placement { group: self.before(), ..Placement::default() };
         }
@@ -166,7 +193,7 @@ impl Path {
             let came = &mut self.groups[group.0 as usize];
             (came.outer, came.came) = (placement.group, true);
         }
-        let seq = u32::try_from(event.seq).unwrap_or(u32::MAX);
+        let seq = u32::try_from(order).unwrap_or(u32::MAX);
         self.seqs.insert(key, seq.to_le_bytes());
         if let Some(group) = placement.group {
             self.extend(seq, group);
@@ -182,7 +209,7 @@ impl Path {
                 let (seq, newest) = self.groups[group.0 as usize].newest.clone();
                 self.lead(placement.group, seq, &newest);
             }
-            None if on_path => self.lead(placement.group, event.seq, &event.id),
+            None if on_path => self.lead(placement.group, order, &event.id),
             None => {}
         }
         placement

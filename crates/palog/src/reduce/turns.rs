@@ -5,16 +5,17 @@ use std::collections::HashMap;
 use super::path::{GroupId, Key, KeyMap};
 use crate::events::{MessageAdded, ModelResponse, Part, TurnEnd, TurnEnded, Usage};
 use crate::state::{Count, Totals};
+use serde::{Deserialize, Serialize};
 
 /// Something that waits for the model, by the event that tells of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Waiting {
     pub(super) seq: u64,
     pub(super) event: Box<str>,
     pub(super) turn: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Turn {
     /// The vendor's id of the turn.
     name: Option<Key>,
@@ -44,7 +45,7 @@ impl Turn {
 }
 
 /// What is known of a response. Token counts are capped at 2^32 - 1.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Response {
     turn: usize,
     /// Its first and its newest event.
@@ -61,7 +62,7 @@ struct Response {
     usage: [Option<u32>; 5],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Stop {
     Unknown,
     EndsTurn,
@@ -81,7 +82,7 @@ impl Response {
 }
 
 /// What hangs under a parent that is still to come.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Hanging {
     responses: Vec<Key>,
     actions: Vec<usize>,
@@ -91,10 +92,11 @@ struct Hanging {
 }
 
 /// The turns of a session.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Conversation {
     /// The first one is what comes before the first `turn.started`.
     turns: Vec<Turn>,
+    #[serde(with = "super::snapshot::pairs")]
     responses: KeyMap<Response>,
     /// How many of them are no copies.
     pub(super) own_responses: u64,
@@ -106,6 +108,7 @@ pub(super) struct Conversation {
     unnamed: u64,
     /// Results that the model has not gone on from.
     results: Vec<Waiting>,
+    #[serde(with = "super::snapshot::pairs")]
     hanging: HashMap<GroupId, Hanging>,
     /// The message that came last of those that others hang under, and these.
     arrived: Option<(Box<str>, GroupId)>,
@@ -377,6 +380,19 @@ impl Conversation {
         self.turns[from..].iter().flat_map(|turn| {
             turn.prompts.iter().filter(|p| !turn.is_over_for(p.seq)).map(|p| (p, turn.begun >= Some(p.seq)))
         })
+    }
+
+    /// What was counted so far was counted in another log.
+    pub(super) fn forget_counts(&mut self) {
+        self.own_responses = 0;
+        self.usage = [None; 5];
+        self.responses.values_mut().for_each(|response| response.usage = [None; 5]);
+    }
+
+    /// Whether the end of the newest turn would be recorded cannot be said any more.
+    pub(super) fn suspend(&mut self) {
+        let current = self.current();
+        self.turns[current].ends_recorded = false;
     }
 
     /// Token counts of all responses, each once.
