@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, End, Fate, Reconciliation};
-use super::path::Key;
+use super::path::{Adoptions, GroupId, Key};
 use super::sources::Sources;
 use super::{Finding, Origin};
 use crate::diagnostic::{Code, Severity};
@@ -94,6 +94,8 @@ pub(super) struct Mention<'e> {
     pub(super) task: Option<&'e str>,
     /// The standing grant that an approval rests on.
     pub(super) grant: Option<&'e str>,
+    /// What it hangs under.
+    pub(super) group: Option<GroupId>,
     /// Whether the start of an action that is proposed here would be recorded.
     pub(super) starts_recorded: bool,
     /// Whether the end of a request that is made here would be recorded.
@@ -129,6 +131,8 @@ pub(super) struct Actions {
     /// Those of this log that are unknown or running.
     doubtful: BTreeSet<usize>,
     dirty_requests: BTreeSet<usize>,
+    /// Those that were proposed under a parent that was still to come.
+    hanging: Vec<(usize, GroupId)>,
     /// What was found wrong with the event at hand.
     #[serde(skip)]
     pub(super) findings: Vec<Finding>,
@@ -188,10 +192,10 @@ impl Actions {
         at
     }
 
-    /// `action.proposed`. Returns the number of the action if it is a new proposal.
-    pub(super) fn propose(&mut self, state: &mut State, data: &ActionProposed<'_>, m: &Mention<'_>) -> Option<usize> {
+    /// `action.proposed`.
+    pub(super) fn propose(&mut self, state: &mut State, data: &ActionProposed<'_>, m: &Mention<'_>) {
         let at = self.mention(state, &data.action, m);
-        let action = &mut state.actions[self.facts[at].slot?];
+        let Some(action) = self.facts[at].slot.and_then(|slot| state.actions.get_mut(slot)) else { return };
         let effect = data.effect.as_ref();
         let class = effect.and_then(|e| e.class).unwrap_or(EffectClass::Unknown);
         if action.proposed.is_some() {
@@ -204,8 +208,9 @@ impl Actions {
                     why: format!("{} is proposed again with other arguments", data.action),
                 });
             }
-            return None;
+            return;
         }
+        self.hanging.extend(m.group.map(|group| (at, group)));
         action.name = Some(data.name.to_string());
         action.kind = data.kind.unwrap_or(ActionKind::Tool);
         action.class = class;
@@ -232,7 +237,6 @@ impl Actions {
         if action.kind == ActionKind::Question {
             self.ask(state, at, &data.action, ApprovalKind::Question, &Mention { ends_recorded: true, ..*m });
         }
-        Some(at)
     }
 
     /// `action.started`.
@@ -454,14 +458,6 @@ impl Actions {
         }
     }
 
-    /// The action belongs to another turn.
-    pub(super) fn attribute(&mut self, state: &mut State, at: usize, turn: usize) {
-        if let Some(action) = self.facts[at].slot.and_then(|slot| state.actions.get_mut(slot)) {
-            action.turn = Count(turn as u64);
-            self.dirty.insert(at);
-        }
-    }
-
     /// Asks anew what is recorded, after a source was replaced (R-STA-005).
     pub(super) fn redeclare(&mut self, state: &mut State, sources: &Sources) {
         for at in self.open.iter().chain(&self.dirty).copied().collect::<BTreeSet<_>>() {
@@ -532,7 +528,14 @@ impl Actions {
     }
 
     /// Brings the state up to date; `answered` is the newest turn that was.
-    pub(super) fn settle(&mut self, state: &mut State, answered: Option<usize>) {
+    pub(super) fn settle(&mut self, state: &mut State, answered: Option<usize>, adoptions: &Adoptions) {
+        for (at, group) in &self.hanging {
+            let facts = &self.facts[*at];
+            let Some(action) = facts.slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
+            if let Some(adopted) = adoptions.of(Some(*group), facts.since) {
+                action.turn = Count(adopted.turn as u64);
+            }
+        }
         self.judge_anew(state);
         for at in &self.open {
             let Some(action) = self.facts[*at].slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };

@@ -56,6 +56,7 @@ impl Reducer {
         let diagnostics = std::mem::take(&mut self.diagnostics);
         *self = Reducer { order: Order::default(), diagnostics, base, told: Vec::new(), settled: false, ..parent };
         self.order = own_order;
+        self.path.leave_behind(base);
         self.sources = own_sources;
         let parent_epoch = self.state.epoch.filter(|_| !fork).map(|epoch| epoch.0);
         self.family = Family { parent_epoch, ..Family::default() };
@@ -74,6 +75,7 @@ impl Reducer {
         self.latest = None;
         self.missing.clear();
         self.source_names.clear();
+        self.source_by_name.clear();
         self.prompts = 0;
         self.conversation.forget_counts();
         if fork {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{ALL, Log, stepwise};
+use super::{ALL, Log, line_of, stepwise};
 use crate::cursor::Cursor;
 use crate::events::{ActionKind, Applied, EffectClass};
 use crate::reader::{Item, Reader};
@@ -179,7 +179,7 @@ fn fenced(mut log: Log, dice: &mut Dice) -> Log {
         if dice.roll(2) == 0 {
             event["epoch"] = json!(dice.pick(&[1, 1, 2, 2, 3]));
         }
-        lines.push(event.to_string());
+        lines.push(line_of(event));
         if dice.roll(8) == 0 {
             let (epoch, kind) = (dice.pick(&[1, 2, 3]), dice.pick(&["acquired", "acquired", "renewed", "released"]));
             let lease = Log { lines }.under(epoch, &format!("lease.{kind}"), json!({"epoch": epoch, "holder": "w"}));
@@ -197,7 +197,7 @@ fn renumber(mut log: Log) -> Log {
     for (seq, line) in log.lines.iter_mut().enumerate() {
         let mut event: Value = serde_json::from_str(line).expect("a line of ours");
         event["seq"] = json!(seq);
-        *line = event.to_string();
+        *line = line_of(event);
     }
     log
 }
@@ -395,7 +395,7 @@ fn with_all_content_redacted_the_control_state_is_the_same() {
         let redact = |line: &String| {
             let mut event: Value = serde_json::from_str(line).expect("a line of ours");
             redact(&mut event["data"]);
-            event.to_string()
+            line_of(event)
         };
         let redacted = Log { lines: log.lines.iter().map(redact).collect() };
         changed += u32::from(redacted.lines != log.lines);
