@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::envelope::{Event, MAJOR};
 use crate::project::Context;
+use crate::recover::Environment;
+use crate::reduce::SnapshotOf;
 use crate::state::State;
 
 /// Every schema with the name of its file.
@@ -20,6 +22,8 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("event.schema.json", event()),
         ("context.schema.json", written::<Context>()),
         ("state.schema.json", written::<State>()),
+        ("snapshot.schema.json", written::<SnapshotOf<'_>>()),
+        ("environment.schema.json", written::<Environment>()),
     ]
 }
 
@@ -385,6 +389,22 @@ mod tests {
         {
             assert!(!validator.is_valid(&json(&line)), "the schema takes {line}");
         }
+    }
+
+    /// R-STA-011
+    #[test]
+    fn a_snapshot_fits_its_schema() {
+        let mut reducer = crate::reduce::Reducer::new();
+        for (seq, (kind, data, _)) in SAMPLES.iter().enumerate() {
+            reducer.apply(&Event::parse(&line(seq, kind, data)).expect("an event"), None);
+        }
+        let snapshot = json(&reducer.snapshot(crate::cursor::Cursor::of(7, b"{}")));
+        let validator = validator("snapshot.schema.json");
+        let errors: Vec<String> = validator.iter_errors(&snapshot).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        let mut bad = snapshot;
+        bad["reducer"]["state"]["tasks"] = json!(1);
+        assert!(!validator.is_valid(&bad));
     }
 
     #[test]

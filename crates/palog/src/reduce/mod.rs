@@ -31,6 +31,8 @@ use path::{Adoption, GroupId, Node, Path, Placement};
 pub(crate) use path::{Key, KeyHasher, KeyMap};
 use serde::{Deserialize, Serialize};
 pub use snapshot::SnapshotError;
+#[cfg(feature = "schema")]
+pub(crate) use snapshot::SnapshotOf;
 use sources::Sources;
 use turns::{At, Conversation};
 use work::Work;

@@ -18,12 +18,30 @@ struct Snapshot {
     reducer: Reducer,
 }
 
+/// A state with what its reducer has to remember (spec 04, "Snapshots").
 #[derive(Serialize)]
-struct SnapshotOf<'r> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Snapshot"))]
+pub(crate) struct SnapshotOf<'r> {
+    /// Major version of the format.
     palog: u32,
+    /// The program and the form that it remembers in; another one refuses the snapshot.
     form: &'static str,
+    /// The last line that was taken in, `SEQ:SHA256`.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     cursor: Cursor,
+    /// The state, and what else this program remembers.
+    #[cfg_attr(feature = "schema", schemars(with = "Remembered"))]
     reducer: &'r Reducer,
+}
+
+/// The state, and what else this program remembers; the form of that is its own.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema, Serialize)]
+struct Remembered {
+    /// The state.
+    state: crate::state::State,
+    #[serde(flatten)]
+    others: std::collections::BTreeMap<String, serde_json::Value>,
 }
 
 /// Why a snapshot cannot be gone on from.
