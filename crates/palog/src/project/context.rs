@@ -290,3 +290,66 @@ fn message<R: Read + Seek, T>(
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use serde_json::{Value, json};
+
+    use super::At;
+    use crate::project::context;
+    use crate::reduce::tests::Log;
+
+    /// The texts of a context.
+    fn texts(log: &Log, at: At<'_>) -> Vec<String> {
+        let context = context(Cursor::new(log.text()), at, None).expect("a context");
+        let messages = serde_json::to_value(&context).expect("it serialises")["messages"].clone();
+        let parts = messages
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|m| m["content"].as_array().cloned().unwrap_or_default());
+        parts.filter_map(|part| part["text"].as_str().map(str::to_owned)).collect()
+    }
+
+    fn says(log: Log, id: &str, epoch: Option<u64>, text: &str) -> Log {
+        let mut more = json!({"id": id});
+        if let Some(epoch) = epoch {
+            more["epoch"] = json!(epoch);
+        }
+        log.with("message.added", json!({"role": "user", "parts": [{"type": "text", "text": text}]}), more)
+    }
+
+    fn revises(log: Log, message: &str, more: Value) -> Log {
+        let mut data = json!({"message": message});
+        crate::reduce::tests::merge(&mut data, more);
+        log.add("message.revised", data)
+    }
+
+    /// R-STA-010
+    #[test]
+    fn a_revised_message_is_seen_with_its_new_content_from_then_on() {
+        let parts = |text: &str| json!({"parts": [{"type": "text", "text": text}]});
+        let log = says(says(Log::live(), "a", None, "one"), "b", None, "two");
+        let log = revises(revises(log, "a", parts("uno")), "a", parts("eins"));
+        assert_eq!(texts(&log, At::Head), ["eins", "two"]);
+        assert_eq!(texts(&log, At::Seq(3)), ["uno", "two"]);
+        assert_eq!(texts(&log, At::Seq(2)), ["one", "two"]);
+        assert_eq!(texts(&log, At::Before("b")), ["one"], "it was revised later");
+        let removed = revises(log.clone(), "b", json!({"removed": true}));
+        assert_eq!(texts(&removed, At::Head), ["eins"]);
+        let window = json!({"window": [{"event": "a", "parts": [{"type": "text", "text": "cut"}]}, {"event": "b"}]});
+        let compacted = log.add("context.compacted", window);
+        assert_eq!(texts(&compacted, At::Head), ["cut", "two"], "a window knows what came before it");
+        assert_eq!(texts(&revises(compacted, "a", parts("neuf")), At::Head), ["neuf", "two"]);
+    }
+
+    /// R-OWN-001
+    #[test]
+    fn what_came_too_late_is_no_part_of_the_context() {
+        let log = says(Log::live().lease(2), "a", Some(2), "one");
+        let log = says(says(log, "late", Some(1), "too late"), "b", Some(2), "two");
+        assert_eq!(texts(&log, At::Head), ["one", "two"]);
+    }
+}

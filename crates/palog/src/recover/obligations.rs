@@ -237,7 +237,10 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
         let now_is = self.context.now.as_ref();
         let revoked = |a: &&Approval| {
             let grant = a.grant.as_deref().and_then(|grant| self.grants.get(grant));
-            grant.is_some_and(|grant| grant.revoked || is_over(grant.expires.as_deref(), now_is))
+            let policy = self.state.config.policy_revision.as_ref();
+            let other =
+                |grant: &&Grant| policy.zip(grant.policy_revision.as_ref()).is_some_and(|(now, then)| now != then);
+            grant.is_some_and(|grant| grant.revoked || other(grant) || is_over(grant.expires.as_deref(), now_is))
         };
         if now.iter().any(revoked) {
             return Some("the standing grant that it rests on is gone");

@@ -114,7 +114,7 @@ pub(super) mod pairs {
         S: Serializer,
     {
         let mut pairs: Vec<(&K, &V)> = map.iter().collect();
-        pairs.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        pairs.sort_unstable_by_key(|(key, _)| *key);
         s.collect_seq(pairs)
     }
 

@@ -338,50 +338,56 @@ impl Reducer {
     /// Events about tasks, attempts, plans and commands.
     pub(super) fn dispatch_work(&mut self, event: &Event<'_>, data: &Data<'_>, mention: &Mention<'_>) {
         let Reducer { state, work, world, actions, ownership, told, .. } = self;
-        let mut findings = Vec::new();
+        let (mut findings, mut refused) = (Vec::new(), None);
         let unknown = &mut Unknown(&mut findings);
-        let done = match data {
-            Data::TaskOpened(data) => Ok(work.open(state, data, event)),
+        match data {
+            Data::TaskOpened(data) => work.open(state, data, event),
             Data::TaskClosed(data) => {
                 work.close(state, data, unknown);
-                Ok(if data.how == TaskEnd::Cancelled {
-                    actions.withdraw(state, &data.task)
-                })
+                if data.how == TaskEnd::Cancelled {
+                    actions.withdraw(state, &data.task);
+                }
             }
-            Data::AttemptStarted(data) => Ok(work.start(state, data, event, unknown)),
-            Data::AttemptEnded(data) => Ok(work.end(state, data, unknown)),
-            Data::PlanRevised(data) => {
-                work.plan(state, data, world, unknown).map(|()| actions.withdraw(state, &data.task))
+            Data::AttemptStarted(data) => work.start(state, data, event, unknown),
+            Data::AttemptEnded(data) => work.end(state, data, unknown),
+            Data::PlanRevised(data) => match work.plan(state, data, world, unknown) {
+                Ok(()) => actions.withdraw(state, &data.task),
+                Err(finding) => refused = Some(finding),
+            },
+            Data::StepChanged(data) => work.change(state, data, unknown),
+            Data::CommandIssued(data) => {
+                refused = work.issue(state, data, event, ownership.fence.epoch(), unknown).err();
             }
-            Data::StepChanged(data) => Ok(work.change(state, data, unknown)),
-            Data::CommandIssued(data) => work.issue(state, data, event, ownership.fence.epoch(), unknown),
-            Data::CommandEnded(data) => work.decide(state, data, unknown).map(|consequence| match consequence {
-                None => {}
-                Some(Consequence::Withdraw(task)) => actions.withdraw(state, &task),
-                Some(Consequence::Fence(issued)) => {
+            Data::CommandEnded(data) => match work.decide(state, data, unknown) {
+                Ok(None) => {}
+                Ok(Some(Consequence::Withdraw(task))) => actions.withdraw(state, &task),
+                Ok(Some(Consequence::Fence(issued))) => {
                     ownership.fence.raise(Some(issued.map_or(0, |epoch| epoch.saturating_add(1))));
                 }
-                Some(Consequence::Answer(approval)) if actions.request_status(state, &approval).is_none() => {
-                    unknown.tell("request", &approval);
+                Ok(Some(Consequence::Answer(id))) if actions.request_status(state, &id).is_none() => {
+                    unknown.tell("request", &id);
                 }
-                Some(Consequence::Answer(approval)) => {
-                    let answer = ApprovalEnded {
-                        approval: Some(approval.into()),
-                        action: None,
-                        outcome: ApprovalOutcome::Answered,
-                        scope: None,
-                        args: None,
-                        input: None,
-                        reason: None,
-                        join: None,
-                    };
-                    actions.answer(state, &answer, mention);
-                }
-            }),
-            _ => Ok(()),
-        };
+                Ok(Some(Consequence::Answer(id))) => actions.answer(state, &answer_to(id), mention),
+                Err(finding) => refused = Some(finding),
+            },
+            _ => {}
+        }
         told.extend(findings);
-        told.extend(done.err());
+        told.extend(refused);
+    }
+}
+
+/// The answer to a question, where a command gives it.
+fn answer_to(request: String) -> ApprovalEnded<'static> {
+    ApprovalEnded {
+        approval: Some(request.into()),
+        action: None,
+        outcome: ApprovalOutcome::Answered,
+        scope: None,
+        args: None,
+        input: None,
+        reason: None,
+        join: None,
     }
 }
 

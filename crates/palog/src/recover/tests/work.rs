@@ -259,6 +259,10 @@ fn a_grant_that_is_gone_gives_no_leave() {
     };
     owes(&granted(json!({})), "a", Decision::Run, "R-REC-016", false);
     owes(&granted(json!({})).add("grant.revoked", json!({"grant": "g"})), "a", Decision::Ask, "R-REC-018", true);
+    let policy =
+        |now: &str| granted(json!({"policy_revision": "p1"})).add("config.set", json!({"policy_revision": now}));
+    owes(&policy("p1"), "a", Decision::Run, "R-REC-016", false);
+    owes(&policy("p2"), "a", Decision::Ask, "R-REC-018", true);
     let expiring = granted(json!({"expires": "2026-01-01T00:00:00Z"}));
     assert_eq!(owed(&at(&expiring, "2025-12-31T00:00:00Z"), "a")[0].0, Decision::Run);
     assert_eq!(owed(&at(&expiring, "2026-01-01T00:00:00Z"), "a")[0].1, "R-REC-018");
