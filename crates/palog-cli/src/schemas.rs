@@ -25,7 +25,9 @@ macro_rules! documents {
 documents! {
     "event": "one line of a log",
     "state": "what a log adds up to: palog state",
+    "snapshot": "a state from which palog state goes on: palog state --snapshot",
     "recovery": "what may happen next: palog recover",
+    "environment": "what a worker would have: palog recover --env",
     "context": "what the model sees: palog context",
     "transcript": "a session as people read it: palog show",
     "report": "what an import wrote, read and found: palog import",

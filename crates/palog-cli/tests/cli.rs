@@ -603,6 +603,56 @@ fn a_look_up_that_shows_a_holder_makes_the_session_owned() {
 }
 
 #[test]
+fn a_state_goes_on_from_a_snapshot() {
+    let bench = Bench::new();
+    let events = [OPENED, SOURCE, CONFIG, PROMPT, TURN, SAYS, CALLS, BASH, STOP];
+    bench.log("half.palog.jsonl", &events[..6]);
+    bench.log("whole.palog.jsonl", &events);
+    let json = ["--format", "json"];
+    let made = bench.run(&["state", "half.palog.jsonl", "--snapshot", "half.json"]);
+    assert_eq!((made.code, made.err.as_str()), (0, ""), "{}", made.all());
+    let whole = bench.run(&[&["state", "whole.palog.jsonl"], &json[..]].concat());
+    let tail = bench.run(&[&["state", "whole.palog.jsonl", "--from-snapshot", "half.json"], &json[..]].concat());
+    assert_eq!((tail.code, tail.json()), (0, whole.json()), "{}", tail.all());
+    let at =
+        bench.run(&[&["state", "whole.palog.jsonl", "--from-snapshot", "half.json", "--at", "2"], &json[..]].concat());
+    assert_eq!(at.code, 4, "{}", at.all());
+    bench.log("other.palog.jsonl", &[OPENED, SOURCE, CONFIG, PROMPT, TURN, CALLS, BASH]);
+    let other = bench.run(&["state", "other.palog.jsonl", "--from-snapshot", "half.json"]);
+    assert_eq!(other.code, 1, "{}", other.all());
+    assert!(other.err.contains("order.diverged"), "{}", other.err);
+    bench.file("none.json", "{}");
+    let none = bench.run(&["state", "whole.palog.jsonl", "--from-snapshot", "none.json"]);
+    assert_eq!(none.code, 3, "{}", none.all());
+    bench.file("empty.palog.jsonl", "");
+    assert_ne!(bench.run(&["state", "empty.palog.jsonl", "--snapshot", "e.json"]).code, 0);
+    assert!(!bench.path("e.json").exists());
+}
+
+#[test]
+fn recovery_compares_the_environment_with_what_was_recorded() {
+    let bench = Bench::new();
+    let opened = r#"o log.opened {"spec":"1.0-draft","session":"s","agent":{"name":"a"},"records":["action.proposed","action.started"]}"#;
+    let policy = r#"c config.set {"policy_revision":"p1"}"#;
+    let lease = r#"l lease.acquired {"epoch":1,"holder":"worker-1","ttl":60}"#;
+    bench.log("live.palog.jsonl", &[opened, policy, PROMPT, TURN, lease]);
+    let recover = |more: &[&str]| bench.run(&[&["recover", "live.palog.jsonl", "--format", "json"], more].concat());
+    let verdict = |run: &Run| run.json()["verdict"].as_str().expect("a verdict").to_owned();
+    assert_eq!(verdict(&recover(&["--now", "2026-11-29T12:00:30Z"])), "owned");
+    let late = ["--now", "2026-11-29T13:00:00Z"];
+    assert_eq!(verdict(&recover(&late)), "ready");
+    bench.file("good.json", r#"{"epoch":1,"policy_revision":"p1"}"#);
+    bench.file("bad.json", r#"{"epoch":1,"policy_revision":"p2"}"#);
+    bench.file("odd.json", r#"{"polcy_revision":"p2"}"#);
+    let within = |file: &str| recover(&["--now", "2026-11-29T12:00:30Z", "--env", file]);
+    assert_eq!(verdict(&within("good.json")), "ready", "the lease is the worker's own");
+    let refused = within("bad.json");
+    assert_eq!(verdict(&refused), "awaiting_human");
+    assert_eq!(refused.json()["obligations"][0]["rule"], "R-REC-029");
+    assert_eq!(within("odd.json").code, 3, "a name that means nothing is no environment");
+}
+
+#[test]
 fn state_is_that_after_an_event() {
     let bench = Bench::new();
     bench.log("varied.palog.jsonl", &varied());
@@ -899,6 +949,17 @@ fn what_is_printed_as_json_fits_its_schema() {
             assert!(errors.is_empty(), "{args:?}: {errors:#?}");
         }
         assert!(!holds_null(&value), "{args:?}: {value:#}");
+        seen.insert(name);
+    }
+    // What is a file and no output.
+    bench.run(&["state", "varied.palog.jsonl", "--snapshot", "varied.json"]);
+    let environment = r#"{"epoch":1,"policy_revision":"p","manifest_digest":"m","tools":[],"workspace":{"revision":"r","dirty":false,"digest":"d"},"resources":[],"checkpoints":[]}"#;
+    bench.file("environment.json", environment);
+    assert_eq!(bench.run(&["recover", "varied.palog.jsonl", "--env", "environment.json"]).code, 0);
+    for (name, file) in [("snapshot", "varied.json"), ("environment", "environment.json")] {
+        let value = serde_json::from_str(&fs::read_to_string(bench.path(file)).expect("it is there")).expect("JSON");
+        let validator = jsonschema::validator_for(&schema(name)).expect("a schema");
+        assert!(validator.is_valid(&value) && !validator.is_valid(&serde_json::json!({"form": 1})), "{name}");
         seen.insert(name);
     }
     let names: Vec<String> =

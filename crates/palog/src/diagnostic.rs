@@ -113,6 +113,16 @@ codes! {
     NoBasis = "action.no_basis": "A reconciliation says that nothing happened, without a reason why nothing will.", "Fence the target or end the old executor, then reconcile again.";
     UnknownInput = "input.not_queued": "An input ends that was never queued.", "Nothing: it does not wait.";
     VoidRequest = "approval.void_request": "Leave is asked for an attempt that is settled.", "Nothing: the request has no effect.";
+    // ownership, work, world, family
+    LateWrite = "lease.late_write": "An event was written under an epoch that was over.", "Nothing: it has no effect. Stop the program that wrote it, and look up what it did.";
+    NoEpoch = "lease.no_epoch": "An event carries no epoch, although a lease was taken.", "The program that wrote it cannot be fenced; report it there.";
+    StalePlan = "plan.stale_revision": "A plan is not newer than the present one.", "Nothing: it has no effect. Read the present plan, and revise that.";
+    CommandRepeated = "command.repeated": "A command is issued or ended a second time.", "Nothing: it counts once.";
+    StaleCommand = "command.stale": "A command was to be applied that expects another plan.", "Nothing: it has no effect. Issue it again for the present plan, if it is still wanted.";
+    UnknownSubject = "state.unknown_subject": "An event is about something that the log does not have.", "Nothing, if it stands in another log; else report the program that wrote it.";
+    CheckpointMismatch = "checkpoint.mismatch": "A checkpoint does not agree with the events before it.", "Do not go on from it. Compare it with the state, and make another one.";
+    ParentMissing = "family.parent_missing": "The log goes on from another one, which is not at hand.", "Earlier history is left out. Keep the parent's log together with this one.";
+    SharedWorkspace = "family.shared_workspace": "A fork wrote into the workspace of its parent.", "Look at the workspace, and record it.";
     // agents, usage, time, session, state, size
     LinkInferred = "agent.link_inferred": "A child is linked to its call by its prompt only.", "Check the link if it matters.";
     AgentOrphan = "agent.orphan": "A child has no call that made it.", "It is kept as a log of its own.";

@@ -261,7 +261,23 @@ fn member_tables_are_those_of_the_schemas() {
             .expect("a form");
         take(name, &schema["$defs"][form], &mut wrong);
     }
-    for object in ["Actor", "Copy", "Src", "Agent", "Derived", "Parent", "Usage", "Effect"] {
+    let objects = [
+        "Actor",
+        "Copy",
+        "Src",
+        "Agent",
+        "Derived",
+        "Parent",
+        "Usage",
+        "Effect",
+        "Step",
+        "Term",
+        "Completed",
+        "Intent",
+        "Standing",
+        "Tracked",
+    ];
+    for object in objects {
         take(&object.to_lowercase(), &schema["$defs"][object], &mut wrong);
     }
     // The only table of something that is in no schema: what a kept record is kept in.

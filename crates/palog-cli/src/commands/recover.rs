@@ -6,7 +6,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use palog::envelope::Time;
-use palog::recover::{Context, recover};
+use palog::recover::{Context, Environment, recover};
 use palog::reduce::reduce;
 use palog::state::Observation;
 
@@ -23,16 +23,17 @@ use crate::terminal::Terminal;
 pub(crate) fn run(terminal: &mut Terminal, args: &Recover) -> Result<Exit, Failure> {
     let now = now(args.now.as_deref())?;
     let observations: Vec<Observation> = args.observe.as_deref().map(read_json).transpose()?.unwrap_or_default();
-    let env: Option<serde_json::Map<String, serde_json::Value>> = args.env.as_deref().map(read_json).transpose()?;
+    let environment: Option<Environment> = args.env.as_deref().map(read_json).transpose()?;
     let log = input::open(terminal, &args.subject)?;
     let (state, faults) = log.start().and_then(|file| reduce(file).map_err(|e| log.unreadable(&e)))?;
     input::tell_faults(terminal, &log, &faults)?;
     let text = now.to_string();
     let time = Time::parse(text.as_str()).ok_or_else(|| Failure::new(Exit::Bug, format!("{text} is no time")))?;
-    let recovery = recover(&state, &Context::new().at(time).seen(&observations));
-    if env.is_some_and(|env| !env.is_empty()) {
-        terminal.help("no rule of this version asks for the environment: --env changes nothing");
+    let mut context = Context::new().at(time).seen(&observations);
+    if let Some(environment) = &environment {
+        context = context.within(environment);
     }
+    let recovery = recover(&state, &context);
     match args.subject.format {
         Format::Json => terminal.json(&Answer::new(&state, &text, &recovery))?,
         Format::Human => {

@@ -65,6 +65,7 @@ impl Page<'_> {
             }
             Verdict::Closed => s.green("CLOSED. The session is over."),
             Verdict::Owned => s.yellow("IN USE. Somebody holds this session right now."),
+            Verdict::NeedsReconcile if held == 0 => s.red(&format!("STOP. {}", clean_line(&self.recovery.reason))),
             Verdict::NeedsReconcile => {
                 let calls = count(held, "call", "calls");
                 s.red(&format!("STOP. {calls} may have run, and the log does not tell. Look before anything goes on."))
@@ -342,6 +343,9 @@ impl Page<'_> {
                 Decision::Reconcile if self.action(owed).is_some_and(|a| a.state == ActionState::Running) => {
                     format!("Find out what became of it: {call}. It may still run, or have ended in part; do not run it again before you know.")
                 }
+                Decision::Reconcile if owed.call.is_none() => {
+                    format!("Make sure that it is over: {}", clean_line(&owed.reason))
+                }
                 Decision::Reconcile => {
                     format!("Find out whether it ran: {call}. Look at what it would have changed, and do not run it again before you know.")
                 }
@@ -351,6 +355,18 @@ impl Page<'_> {
                 other => format!("{other}: {}", clean_line(&owed.reason)),
             }));
         }
+        let told = |o: &&Obligation| {
+            !o.blocking
+                && !matches!(
+                    o.subject.kind,
+                    SubjectKind::Session
+                        | SubjectKind::Action
+                        | SubjectKind::Approval
+                        | SubjectKind::Input
+                        | SubjectKind::Message
+                )
+        };
+        steps.extend(self.recovery.obligations.iter().filter(told).map(|o| Step::new(clean_line(&o.reason))));
         let go_on = |text: &str, hint: &str| Step {
             text: format!("{text} {hint}").trim_end().to_owned(),
             command: resume.clone(),

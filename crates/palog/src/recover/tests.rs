@@ -1,5 +1,7 @@
 //! Verdicts, obligations and evidence.
 
+mod work;
+
 use serde_json::{Value, json};
 
 use super::{Context, Decision, EvidenceKind, Obligation, Recovery, Verdict, recover};

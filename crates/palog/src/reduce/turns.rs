@@ -5,16 +5,17 @@ use std::collections::VecDeque;
 use super::path::{Adoptions, GroupId, Key, KeyMap};
 use crate::events::{MessageAdded, ModelResponse, Part, TurnEnd, TurnEnded, Usage};
 use crate::state::{Count, Totals};
+use serde::{Deserialize, Serialize};
 
 /// Something that waits for the model, by the event that tells of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Waiting {
     pub(super) seq: u64,
     pub(super) event: Box<str>,
     pub(super) turn: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Turn {
     /// Whether its end would be recorded.
     ends_recorded: bool,
@@ -41,7 +42,7 @@ impl Turn {
 }
 
 /// What is known of a response. Token counts are capped at 2^32 - 1.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Response {
     /// The turn that was open at its first event, and what it hangs under.
     turn: usize,
@@ -59,7 +60,7 @@ struct Response {
     usage: [Option<u32>; 5],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Stop {
     Unknown,
     EndsTurn,
@@ -79,12 +80,14 @@ impl Response {
 }
 
 /// The turns of a session.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Conversation {
     /// The first one is what comes before the first `turn.started`.
     turns: Vec<Turn>,
     /// By the vendor's id, the newest turn that has it.
+    #[serde(with = "super::snapshot::pairs")]
     by_name: KeyMap<usize>,
+    #[serde(with = "super::snapshot::pairs")]
     responses: KeyMap<Response>,
     /// How many of them are no copies.
     pub(super) own_responses: u64,
@@ -312,6 +315,19 @@ impl Conversation {
         self.turns[from..].iter().flat_map(|turn| {
             turn.prompts.iter().filter(|p| !turn.is_over_for(p.seq)).map(|p| (p, turn.begun >= Some(p.seq)))
         })
+    }
+
+    /// What was counted so far was counted in another log.
+    pub(super) fn forget_counts(&mut self) {
+        self.own_responses = 0;
+        self.usage = [None; 5];
+        self.responses.values_mut().for_each(|response| response.usage = [None; 5]);
+    }
+
+    /// Whether the end of the newest turn would be recorded cannot be said any more.
+    pub(super) fn suspend(&mut self) {
+        let current = self.current();
+        self.turns[current].ends_recorded = false;
     }
 
     /// Token counts of all responses, each once.
