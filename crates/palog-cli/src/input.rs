@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use palog::blob::BlobStore;
 use palog::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use palog::reader::Reader;
-use palog_claude_code::{self as claude_code, Discovery, ImportError, Session, Stream};
+use palog_import::{self as vendors, Discovery, ImportError, Session, Stream, Vendor};
 
 use crate::args::Subject;
 use crate::choice::{choose, choose_session, logs_in};
@@ -111,6 +111,13 @@ pub(crate) fn content_of_stdin() -> Result<Content, Failure> {
     Ok(content(head))
 }
 
+/// A session on standard input, whose beginning tells whose it is. Nothing of it is taken.
+pub(crate) fn session_from_stdin(only: Option<Vendor>) -> Result<Session, Failure> {
+    let mut stdin = io::stdin().lock();
+    let head = stdin.fill_buf().map_err(|e| Failure::unreadable("standard input", &e))?;
+    Ok(Session::from_stdin(head, only))
+}
+
 /// What a file holds.
 pub(crate) fn content_of(path: &Path) -> Result<Content, Failure> {
     let mut head = Vec::new();
@@ -158,7 +165,10 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
             Content::Log => spool("standard input", io::stdin().lock()),
             Content::Zstd => Err(compressed("-")),
             Content::Empty => Err(Failure::new(Exit::Unreadable, "standard input is empty")),
-            Content::Other => import(terminal, "standard input", claude_code::session_from_stdin(), None),
+            Content::Other => {
+                let session = session_from_stdin(None)?;
+                import(terminal, "standard input", session, None)
+            }
         };
     }
     let name = path.display().to_string();
@@ -181,7 +191,7 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
             Content::Other => {}
         }
     }
-    let found = discover(path)?;
+    let found = discover(path, None)?;
     let chosen = choose_session(&name, &found.sessions, wanted)?;
     if !found.beside.is_empty() {
         terminal.help(&beside(&found));
@@ -192,18 +202,18 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
 }
 
 /// Finds the sessions at a path.
-pub(crate) fn discover(path: &Path) -> Result<Discovery, Failure> {
+pub(crate) fn discover(path: &Path, only: Option<Vendor>) -> Result<Discovery, Failure> {
     let name = path.display().to_string();
-    let found = claude_code::discover(path).map_err(|e| Failure::unreadable(&name, &e))?;
+    let found = vendors::discover(path, only).map_err(|e| Failure::unreadable(&name, &e))?;
     if found.sessions.is_empty() {
         let mut failure = Failure::new(Exit::NothingMatched, format!("{name} holds no session that is known"));
         if let Some(first) = found.unrecognised.first() {
             failure =
                 failure.help(format!("{} looks like one by its name, and is none by its content", first.display()));
         }
-        return Err(
-            failure.help("a directory is that of Claude Code (~/.claude), one of its projects, or one with palog logs")
-        );
+        return Err(failure.help(
+            "a directory is that of Claude Code (~/.claude) or Codex (~/.codex), one below it, or one with palog logs",
+        ));
     }
     Ok(found)
 }
@@ -239,7 +249,7 @@ pub(crate) fn scratch_log(
     session: &Session,
     agent: Option<String>,
     progress: &Progress,
-) -> Result<(File, claude_code::Report), Failure> {
+) -> Result<(File, vendors::Report), Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
     progress.begin(session.size());
@@ -248,9 +258,9 @@ pub(crate) fn scratch_log(
     if let Some(agent) = agent {
         target = target.of_agent(agent);
     }
-    let mut options = claude_code::Options::default();
+    let mut options = vendors::Options::default();
     options.sources = false;
-    let report = claude_code::import(session, &mut target, &options).map_err(|e| import_failure(&e))?;
+    let report = session.import(&mut target, &options).map_err(|e| import_failure(&e))?;
     drop(target);
     file.seek(SeekFrom::Start(0)).map_err(scratch)?;
     Ok((file, report))
@@ -258,7 +268,7 @@ pub(crate) fn scratch_log(
 
 /// Counts of findings about the input, if there is more than information. What is unresolved or waits is told by the
 /// commands themselves.
-fn summary_of_trouble(report: &claude_code::Report) -> Option<String> {
+fn summary_of_trouble(report: &vendors::Report) -> Option<String> {
     let mut trouble = untold(&report.diagnostics);
     trouble.retain(|d| d.severity != Severity::Info);
     summary(&collect(trouble))
@@ -283,7 +293,7 @@ pub(crate) fn import_failure(error: &ImportError) -> Failure {
     match error {
         ImportError::Read { .. } => Failure::new(Exit::Unreadable, error.to_string()),
         ImportError::NothingRecognised { .. } => Failure::new(Exit::Unreadable, error.to_string())
-            .help("what is known is: a session of Claude Code, or a log of palog"),
+            .help("what is known is: a session of Claude Code or Codex, or a log of palog"),
         ImportError::Write(WriteError::Io(error)) => Failure::output(error),
         ImportError::Write(WriteError::LineTooLong { .. }) => Failure::new(Exit::Negative, error.to_string())
             .help("write the log to a directory (palog import PATH -o DIR/): there, large values lie beside it"),

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 
 use crate::diagnostic::Diagnostics;
 use crate::events::{ActionProposed, ContextCompacted, Data, MessageAdded, Part, Role, WindowItem};
+use crate::json::Raw;
 use crate::project::path::{Key, NodeKind, NodeRef, PathIndex, key};
 use crate::project::scan::{LineAt, payload, scan};
 
@@ -65,6 +66,8 @@ pub(super) struct Seen<'s> {
     pub(super) role: Role,
     pub(super) parts: &'s [Part<'s>],
     pub(super) response: Option<&'s str>,
+    /// Members of vendors.
+    pub(super) ext: Option<&'s Raw<'s>>,
     /// Its place is known by the order of the log only.
     pub(super) inferred: bool,
     /// Actions whose results have lost their content.
@@ -128,7 +131,9 @@ impl<R: Read + Seek> Reading<R> {
                 let path = index.path_before(id).ok_or_else(|| ContextError::NoSuchEvent(id.to_owned()))?;
                 let own = index.find(id).filter(|n| n.kind == NodeKind::Message);
                 let response = match own {
-                    Some(node) => message(&mut lines, node, |_, m| m.response.as_deref().map(str::to_owned))?.flatten(),
+                    Some(node) => {
+                        message(&mut lines, node, |_, m, _| m.response.as_deref().map(str::to_owned))?.flatten()
+                    }
                     None => None,
                 };
                 (path, Some((id.to_owned(), response)))
@@ -151,6 +156,7 @@ impl<R: Read + Seek> Reading<R> {
                         role: message.role,
                         parts: &message.parts,
                         response: None,
+                        ext: None,
                         inferred: false,
                         pruned: &compactions.pruned_after,
                     })?,
@@ -207,7 +213,7 @@ impl<R: Read + Seek> Reading<R> {
         visit: &mut impl FnMut(&Seen<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
         let before = &self.before;
-        let shown = message(&mut self.lines, node, |id, message| {
+        let shown = message(&mut self.lines, node, |id, message, ext| {
             let response = message.response.as_deref();
             let own = before.as_ref().is_some_and(|(b, r)| b == id || (r.is_some() && r.as_deref() == response));
             let elsewhere = named.is_some_and(|named| named.contains(&key(id)));
@@ -219,6 +225,7 @@ impl<R: Read + Seek> Reading<R> {
                 role: message.role,
                 parts: parts.unwrap_or(&message.parts),
                 response,
+                ext,
                 inferred: node.inferred,
                 pruned: if parts.is_some() { &compactions.pruned_after } else { &compactions.pruned },
             })
@@ -226,15 +233,16 @@ impl<R: Read + Seek> Reading<R> {
         shown.unwrap_or(Ok(()))
     }
 
-    /// What was proposed as `action`, or `None` if nothing was.
+    /// What was proposed as `action`, with members of vendors, or `None` if nothing was.
     pub(super) fn proposal<T>(
         &mut self,
         action: &str,
-        read: impl FnOnce(&ActionProposed<'_>) -> io::Result<T>,
+        read: impl FnOnce(&ActionProposed<'_>, Option<&Raw<'_>>) -> io::Result<T>,
     ) -> io::Result<Option<T>> {
         let Some(offset) = self.proposed.get(&key(action)) else { return Ok(None) };
-        match self.lines.event(*offset)?.data() {
-            Ok(Data::ActionProposed(proposed)) => read(&proposed).map(Some),
+        let event = self.lines.event(*offset)?;
+        match event.data() {
+            Ok(Data::ActionProposed(proposed)) => read(&proposed, event.ext.as_ref()).map(Some),
             _ => Ok(None),
         }
     }
@@ -244,11 +252,11 @@ impl<R: Read + Seek> Reading<R> {
 fn message<R: Read + Seek, T>(
     lines: &mut LineAt<R>,
     node: NodeRef,
-    read: impl FnOnce(&str, &MessageAdded<'_>) -> T,
+    read: impl FnOnce(&str, &MessageAdded<'_>, Option<&Raw<'_>>) -> T,
 ) -> io::Result<Option<T>> {
     let event = lines.event(node.locator)?;
     Ok(match event.data() {
-        Ok(Data::MessageAdded(message)) => Some(read(&event.id, &message)),
+        Ok(Data::MessageAdded(message)) => Some(read(&event.id, &message, event.ext.as_ref())),
         _ => None,
     })
 }
