@@ -6,10 +6,8 @@ use std::path::Path;
 
 use palog_adapter::transcript;
 
+use crate::compressed::{Content, ZSTD};
 use crate::record::{Form, HistoryBase, Line, Meta, looks_like_record, parse};
-
-/// The beginning of a file in the format of zstd.
-pub(crate) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Longest header that is looked for in a file before it is imported, in bytes.
 const LONGEST: u64 = 4 << 20;
@@ -58,7 +56,7 @@ impl First {
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let mut input: Box<dyn BufRead> = Box::new(BufReader::new(File::open(path)?));
         if input.fill_buf()?.starts_with(&ZSTD) {
-            input = Box::new(BufReader::new(decoded(input)?));
+            input = Box::new(BufReader::new(Content::of(input)));
         }
         let mut line = Vec::new();
         input.take(LONGEST).read_until(b'\n', &mut line)?;
@@ -96,10 +94,4 @@ impl First {
         self.base = meta.history_base;
         true
     }
-}
-
-/// The content of a compressed file.
-pub(crate) fn decoded(input: impl Read) -> io::Result<impl Read> {
-    ruzstd::decoding::StreamingDecoder::new(input)
-        .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))
 }

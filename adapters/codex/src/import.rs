@@ -13,7 +13,8 @@ use palog_adapter::{
     ImportError, Log, LogName, LogReport, Options, Report, SourceEnd, Target, Transcript, output, transcript,
 };
 
-use crate::first::{First, ZSTD, decoded};
+use crate::compressed::{Content, ZSTD};
+use crate::first::First;
 use crate::lineage::{self, Prefix};
 use crate::paths::{RolloutFile, Session, thread_in_name};
 use crate::rollout::{Base, Copies, Known, Rollout, Until};
@@ -45,14 +46,17 @@ struct Opened {
     compressed: Option<SourceEnd>,
 }
 
-/// Opens a rollout, or standard input. Compressed ones become their content: that is what records have places in.
-fn open(file: Option<&Path>) -> Result<Opened, ImportError> {
+/// Opens a rollout, or what was on standard input. Compressed ones become their content: that is what records have places in.
+fn open(file: Option<&Path>, stdin: Option<&File>) -> Result<Opened, ImportError> {
     let path = file.map_or_else(|| "-".to_owned(), |p| p.display().to_string());
     let unreadable = |error| ImportError::Read { path: (&path).into(), error };
-    let mut bytes = match file {
-        Some(file) => File::open(file).map_err(unreadable)?,
-        None => spooled(io::stdin().lock()).map_err(unreadable)?,
+    let opened = match (file, stdin) {
+        (Some(file), _) => File::open(file),
+        (None, Some(stdin)) => stdin.try_clone(),
+        (None, None) => Err(io::ErrorKind::NotFound.into()),
     };
+    let mut bytes = opened.map_err(unreadable)?;
+    bytes.seek(SeekFrom::Start(0)).map_err(unreadable)?;
     let mut magic = Vec::new();
     io::Read::read_to_end(&mut io::Read::take(&mut bytes, ZSTD.len() as u64), &mut magic).map_err(unreadable)?;
     bytes.seek(SeekFrom::Start(0)).map_err(unreadable)?;
@@ -61,7 +65,7 @@ fn open(file: Option<&Path>) -> Result<Opened, ImportError> {
     }
     let mut all = Vec::new();
     io::Read::read_to_end(&mut bytes, &mut all).map_err(unreadable)?;
-    let content = decoded(all.as_slice()).and_then(spooled).map_err(unreadable)?;
+    let content = spooled(Content::of(all.as_slice())).map_err(unreadable)?;
     Ok(Opened { path, bytes: content, plain: false, compressed: Some(SourceEnd::of(&all, 0)) })
 }
 
@@ -92,7 +96,7 @@ fn parent(session: &str, first: &First, prefix: Option<&Prefix>) -> Option<Paren
 
 fn import_session(session: &Session, target: &mut dyn Target, options: &Options) -> Result<Report, ImportError> {
     let file = session.files.first();
-    let mut opened = open(file.map(|f| f.path.as_path()))?;
+    let mut opened = open(file.map(|f| f.path.as_path()), session.stdin.as_deref())?;
     let path = opened.path.clone();
     let unreadable = |error| ImportError::Read { path: (&path).into(), error };
     let named = file.and_then(|f| thread_in_name(&f.path));
@@ -144,7 +148,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     let mut ends = Vec::new();
     ends.push((file.source.clone(), transcript::read(&mut rollout, &mut opened.bytes)?, opened.compressed));
     for file in session.files.iter().skip(1) {
-        let mut opened = open(Some(&file.path))?;
+        let mut opened = open(Some(&file.path), None)?;
         let first = First::peek(&mut opened.bytes, None)
             .map_err(|error| ImportError::Read { path: file.path.clone(), error })?;
         let base = first.base.map(|b| Base { session: b.thread_id, end: b.end_ordinal_exclusive, at_hand: true });

@@ -8,12 +8,14 @@
 //! client, and opens nothing for writing but what the [`Target`] gives it.
 
 mod calls;
+mod compressed;
 mod first;
 mod import;
 mod lineage;
 mod listing;
 mod paths;
 mod record;
+mod resume;
 mod rollout;
 mod sidecars;
 mod tools;
@@ -27,6 +29,7 @@ pub use palog_adapter::{
 pub use import::import;
 pub use listing::list;
 pub use paths::{Discovery, Session, discover, recognises, session_from_stdin};
+pub use resume::{questions, resume};
 
 use palog_adapter::Format;
 

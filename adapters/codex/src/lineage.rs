@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use palog_adapter::ids::{EventId, Ids, Native};
 
 use crate::FORMAT;
-use crate::first::{ZSTD, decoded};
+use crate::compressed::{Content, ZSTD};
 use crate::paths::RolloutFile;
 use crate::record::{Event, Form, Item, Line, parse};
 use crate::usage::{Counts, Info};
@@ -156,7 +156,7 @@ fn digest(text: &str) -> Option<u64> {
 pub(crate) fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     let mut input = BufReader::new(File::open(path)?);
     if input.fill_buf()?.starts_with(&ZSTD) {
-        return Ok(Box::new(decoded(input)?));
+        return Ok(Box::new(Content::of(input)));
     }
     Ok(Box::new(input))
 }

@@ -1,11 +1,13 @@
 //! Finds the sessions below a path, and what belongs to each (vendor layout: `spec/sources/codex.md`, "Files").
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::first::{First, ZSTD, decoded};
+use crate::compressed::{Content, ZSTD};
+use crate::first::First;
 use crate::record::{Form, Line};
 
 /// How much of a file is looked at to tell what it is, in bytes.
@@ -57,6 +59,8 @@ pub struct Session {
     pub(crate) id: Option<String>,
     /// Its rollouts: the first one, then those that reverts began. Empty for standard input.
     pub(crate) files: Vec<RolloutFile>,
+    /// What was on standard input, if that is the rollout.
+    pub(crate) stdin: Option<Arc<File>>,
     /// The rollouts of the session that this one was forked from, where they were found.
     pub(crate) parent: Vec<RolloutFile>,
     /// Sessions that were made from this one.
@@ -66,6 +70,10 @@ pub struct Session {
 }
 
 impl Session {
+    fn of(id: Option<String>, files: Vec<RolloutFile>) -> Self {
+        Session { id, files, stdin: None, parent: Vec::new(), offspring: Vec::new(), sidecars: Vec::new() }
+    }
+
     /// Native id of the session, as far as the first line or the name of its file tells it.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
@@ -109,8 +117,8 @@ pub fn recognises(head: &[u8]) -> bool {
     if head.starts_with(&ZSTD) {
         let mut plain = Vec::new();
         // The first bytes of a compressed file end in the middle of it.
-        let read = decoded(head).map(|d| d.take(HEAD).read_to_end(&mut plain));
-        return read.is_ok() && !plain.starts_with(&ZSTD) && recognises(&plain);
+        let _ = Content::of(head).take(HEAD).read_to_end(&mut plain);
+        return !plain.starts_with(&ZSTD) && recognises(&plain);
     }
     let text = String::from_utf8_lossy(head);
     let mut lines = text.split('\n').map(str::trim).filter(|line| !line.is_empty()).peekable();
@@ -143,16 +151,8 @@ pub fn discover(path: &Path) -> io::Result<Discovery> {
     if !fs::metadata(path)?.is_dir() {
         return discover_file(path);
     }
-    let roots = [path.join("sessions"), path.join("archived_sessions")];
-    let is_home = roots.iter().any(|r| r.is_dir());
     let mut files = Vec::new();
-    if is_home {
-        for root in roots.iter().filter(|r| r.is_dir()) {
-            files_below(root, &mut files)?;
-        }
-    } else {
-        files_below(path, &mut files)?;
-    }
+    files_below(path, &mut files)?;
     files.sort();
     let mut found = Discovery::default();
     let names: BTreeSet<PathBuf> = files.iter().cloned().collect();
@@ -177,18 +177,17 @@ pub fn discover(path: &Path) -> io::Result<Discovery> {
         rollouts.push((RolloutFile { source: "transcript".into(), path: file, locator }, first));
     }
     found.sessions = sessions(rollouts);
-    if is_home {
-        for session in &mut found.sessions {
-            session.sidecars = sidecars(path);
-        }
+    for session in &mut found.sessions {
+        let own = session.path().and_then(home_of).filter(|home| home.starts_with(path));
+        session.sidecars = own.map(|home| sidecars(home, path)).unwrap_or_default();
     }
     Ok(found)
 }
 
-/// A session whose rollout comes from standard input.
+/// A session whose rollout came from standard input, which `bytes` holds.
 #[must_use]
-pub fn session_from_stdin() -> Session {
-    Session { id: None, files: Vec::new(), parent: Vec::new(), offspring: Vec::new(), sidecars: Vec::new() }
+pub fn session_from_stdin(bytes: File) -> Session {
+    Session { stdin: Some(Arc::new(bytes)), ..Session::of(None, Vec::new()) }
 }
 
 /// Joins the files of each session, and the sessions of each family.
@@ -200,9 +199,7 @@ fn sessions(rollouts: Vec<(RolloutFile, First)>) -> Vec<Session> {
         .partition(|(_, first)| first.id.is_some() && first.base.as_ref().map(|b| &b.thread_id) == first.id.as_ref());
     for (file, first) in firsts {
         let id = first.id.clone();
-        let session =
-            Session { id, files: vec![file], parent: Vec::new(), offspring: Vec::new(), sidecars: Vec::new() };
-        sessions.push((session, first));
+        sessions.push((Session::of(id, vec![file]), first));
     }
     for (mut file, first) in reverts {
         file.source = revert_source(&file.path);
@@ -211,16 +208,7 @@ fn sessions(rollouts: Vec<(RolloutFile, First)>) -> Vec<Session> {
         let here = file.path.parent().map(Path::to_path_buf);
         match sessions.iter_mut().filter(of_thread).min_by_key(|(s, _)| folder(s) != here) {
             Some((session, _)) => session.files.push(file),
-            None => {
-                let session = Session {
-                    id: first.id.clone(),
-                    files: vec![file],
-                    parent: Vec::new(),
-                    offspring: Vec::new(),
-                    sidecars: Vec::new(),
-                };
-                sessions.push((session, first));
-            }
+            None => sessions.push((Session::of(first.id.clone(), vec![file]), first)),
         }
     }
     let files: BTreeMap<String, Vec<RolloutFile>> =
@@ -255,25 +243,27 @@ fn discover_file(path: &Path) -> io::Result<Discovery> {
     let reverted = id.is_some() && first.base.as_ref().map(|b| &b.thread_id) == id.as_ref();
     let locator = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let source = if reverted { revert_source(path) } else { "transcript".into() };
-    let home = path.ancestors().find(|p| p.file_name().is_some_and(|n| n == "sessions" || n == "archived_sessions"));
-    if let Some(home) = home.and_then(Path::parent) {
-        found.beside.extend(sidecars(home).into_iter().map(|s| s.path));
+    if let Some(home) = home_of(path) {
+        found.beside.extend(sidecars(home, home).into_iter().map(|s| s.path));
     }
-    found.sessions.push(Session {
-        id,
-        files: vec![RolloutFile { path: path.into(), locator, source }],
-        parent: Vec::new(),
-        offspring: Vec::new(),
-        sidecars: Vec::new(),
-    });
+    found.sessions.push(Session::of(id, vec![RolloutFile { path: path.into(), locator, source }]));
     Ok(found)
 }
 
-/// The files of a `CODEX_HOME` that hold lines of many sessions.
-fn sidecars(home: &Path) -> Vec<Sidecar> {
+/// The folders of a `CODEX_HOME` that hold rollouts.
+const FOLDERS: [&str; 2] = ["sessions", "archived_sessions"];
+
+/// The `CODEX_HOME` that a rollout lies in.
+fn home_of(rollout: &Path) -> Option<&Path> {
+    rollout.ancestors().find(|p| p.file_name().is_some_and(|n| FOLDERS.iter().any(|f| n == *f)))?.parent()
+}
+
+/// The files of a `CODEX_HOME` that hold lines of many sessions. `root` is what was imported.
+fn sidecars(home: &Path, root: &Path) -> Vec<Sidecar> {
     let of = |role, source: &'static str, name: &str| {
         let path = home.join(name);
-        path.is_file().then(|| Sidecar { role, source, locator: name.to_owned(), path })
+        let locator = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+        path.is_file().then_some(Sidecar { role, source, locator, path })
     };
     let all = [of(Role::History, "history", "history.jsonl"), of(Role::Index, "index", "session_index.jsonl")];
     all.into_iter().flatten().collect()
@@ -323,8 +313,17 @@ fn head(path: &Path) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// All files below a directory. Links to directories are not followed.
+/// The files below a directory that can hold rollouts: of a `CODEX_HOME` those in its folders for them, else all. Links to
+/// directories are not followed.
 fn files_below(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    let before = files.len();
+    for folder in FOLDERS.map(|name| directory.join(name)).iter().filter(|folder| folder.is_dir()) {
+        files_below(folder, files)?;
+    }
+    if files[before..].iter().any(|file| is_rollout(file)) {
+        return Ok(());
+    }
+    files.truncate(before);
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.symlink_metadata()?.is_dir() {

@@ -322,9 +322,7 @@ pub(crate) struct Recover {
 /// Whose request format a context is printed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Provider {
-    /// Messages of the Anthropic Messages API
     Anthropic,
-    /// Input of the OpenAI Responses API
     OpenaiResponses,
 }
 

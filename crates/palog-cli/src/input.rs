@@ -3,7 +3,7 @@
 //! Vendors' files are imported into an unnamed temporary file, so that what reads a log reads them as well.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufWriter, Read, Seek, SeekFrom};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use palog::blob::BlobStore;
@@ -94,36 +94,34 @@ pub(crate) enum Content {
     Other,
 }
 
-/// Tells by the first bytes what follows.
+/// Tells by the first bytes what follows. What a vendor compresses is something else than a compressed log.
 fn content(head: &[u8]) -> Content {
     match head {
         [] => Content::Empty,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Content::Zstd,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] if Vendor::of(head).is_none() => Content::Zstd,
         head if head.starts_with(MAGIC) => Content::Log,
         _ => Content::Other,
     }
 }
 
-/// What standard input holds. Nothing of it is taken.
-pub(crate) fn content_of_stdin() -> Result<Content, Failure> {
-    let mut stdin = io::stdin().lock();
-    let head = stdin.fill_buf().map_err(|e| Failure::unreadable("standard input", &e))?;
-    Ok(content(head))
+/// Everything that comes from standard input, and what it is.
+pub(crate) fn stdin() -> Result<(Opened, Content), Failure> {
+    let mut opened = spool("standard input", io::stdin().lock())?;
+    let head = vendors::head(&mut opened.file).and_then(|head| opened.file.rewind().map(|()| head));
+    let content = content(&head.map_err(|e| opened.unreadable(&e))?);
+    Ok((opened, content))
 }
 
-/// A session on standard input, whose beginning tells whose it is. Nothing of it is taken.
-pub(crate) fn session_from_stdin(only: Option<Vendor>) -> Result<Session, Failure> {
-    let mut stdin = io::stdin().lock();
-    let head = stdin.fill_buf().map_err(|e| Failure::unreadable("standard input", &e))?;
-    Ok(Session::from_stdin(head, only))
+/// The session that came from standard input.
+pub(crate) fn session_from_stdin(opened: Opened, only: Option<Vendor>) -> Result<Session, Failure> {
+    let name = opened.name;
+    Session::from_stdin(opened.file, only).map_err(|e| Failure::unreadable(&name, &e))
 }
 
 /// What a file holds.
 pub(crate) fn content_of(path: &Path) -> Result<Content, Failure> {
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut head));
-    read.map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
-    Ok(content(&head))
+    let head = File::open(path).and_then(vendors::head);
+    head.map(|head| content(&head)).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))
 }
 
 /// The failure for a compressed input.
@@ -161,12 +159,13 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
                 "--session chooses among the sessions of a file or directory, and standard input holds one",
             ));
         }
-        return match content_of_stdin()? {
-            Content::Log => spool("standard input", io::stdin().lock()),
+        let (opened, content) = stdin()?;
+        return match content {
+            Content::Log => Ok(opened),
             Content::Zstd => Err(compressed("-")),
             Content::Empty => Err(Failure::new(Exit::Unreadable, "standard input is empty")),
             Content::Other => {
-                let session = session_from_stdin(None)?;
+                let session = session_from_stdin(opened, None)?;
                 import(terminal, "standard input", session, None)
             }
         };
@@ -328,5 +327,6 @@ fn spool(name: &str, mut from: impl Read) -> Result<Opened, Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
     io::copy(&mut from, &mut file).map_err(|e| Failure::unreadable(name, &e))?;
+    file.rewind().map_err(scratch)?;
     Ok(Opened { name: name.into(), blobs: None, path: None, imported: false, file })
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use palog_claude_code as claude_code;
@@ -13,6 +13,7 @@ use palog_codex as codex;
 
 // What the functions here take and give, so that their users need no second dependency.
 pub use palog_adapter::listing::{Listed, Listing, TimeFrom, TitleFrom};
+pub use palog_adapter::resume::{Choice, Question, Resume};
 pub use palog_adapter::{
     Directory, ImportError, InputReport, LogName, LogReport, Options, Output, Report, Stream, Target,
 };
@@ -43,6 +44,30 @@ impl Vendor {
         }
     }
 
+    /// The vendor whose format has this name.
+    #[must_use]
+    pub fn named(format: &str) -> Option<Vendor> {
+        Vendor::ALL.into_iter().find(|vendor| vendor.name() == format)
+    }
+
+    /// What its client does with a session that is taken up again.
+    #[must_use]
+    pub fn resume(self, session: Option<&str>, directory: Option<&str>) -> Resume {
+        match self {
+            Vendor::ClaudeCode => claude_code::resume(session, directory),
+            Vendor::Codex => codex::resume(session, directory),
+        }
+    }
+
+    /// The questions that a call of its model asks a person; none where it asks nothing, or in another form.
+    #[must_use]
+    pub fn questions(self, tool: &str, arguments: &str) -> Vec<Question> {
+        match self {
+            Vendor::ClaudeCode => claude_code::questions(tool, arguments),
+            Vendor::Codex => codex::questions(tool, arguments),
+        }
+    }
+
     /// The vendor whose files begin so; `None` where nobody's do.
     #[must_use]
     pub fn of(head: &[u8]) -> Option<Vendor> {
@@ -68,13 +93,16 @@ pub enum Session {
 }
 
 impl Session {
-    /// A session that comes from standard input, of which `head` stands first.
-    #[must_use]
-    pub fn from_stdin(head: &[u8], only: Option<Vendor>) -> Session {
-        match only.or_else(|| Vendor::of(head)) {
-            Some(Vendor::Codex) => Session::Codex(codex::session_from_stdin()),
-            Some(Vendor::ClaudeCode) | None => Session::ClaudeCode(claude_code::session_from_stdin()),
-        }
+    /// A session that came from standard input, which `bytes` holds.
+    ///
+    /// # Errors
+    /// When `bytes` cannot be read.
+    pub fn from_stdin(mut bytes: File, only: Option<Vendor>) -> io::Result<Session> {
+        bytes.seek(SeekFrom::Start(0))?;
+        Ok(match only.or(Vendor::of(&head(&mut bytes)?)) {
+            Some(Vendor::Codex) => Session::Codex(codex::session_from_stdin(bytes)),
+            Some(Vendor::ClaudeCode) | None => Session::ClaudeCode(claude_code::session_from_stdin(bytes)),
+        })
     }
 
     /// Whose it is.
@@ -163,9 +191,51 @@ fn vendors(path: &Path, only: Option<Vendor>) -> io::Result<Vec<Vendor>> {
     if fs::metadata(path)?.is_dir() {
         return Ok(Vendor::ALL.to_vec());
     }
+    Ok(vec![Vendor::of(&head(File::open(path)?)?).unwrap_or(Vendor::ClaudeCode)])
+}
+
+/// As much of the beginning as it takes to tell what something is ([`Vendor::of`]).
+///
+/// # Errors
+/// When it cannot be read.
+pub fn head(input: impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    File::open(path)?.take(HEAD).read_to_end(&mut head)?;
-    Ok(vec![Vendor::of(&head).unwrap_or(Vendor::ClaudeCode)])
+    input.take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// The places at and below `path` where sessions of Claude Code lie, with what is there: `path` in any case.
+fn claude_code_below(path: &Path) -> io::Result<Vec<(PathBuf, claude_code::Discovery)>> {
+    let found = claude_code::discover(path)?;
+    let holds = |folder: &Path| found.sessions.iter().filter_map(|s| s.path()).any(|p| p.starts_with(folder));
+    let is_project = found.sessions.iter().any(|s| s.path().and_then(Path::parent) == Some(path));
+    let is_whole = !path.is_dir() || is_project || holds(&path.join("projects"));
+    let mut below = Vec::new();
+    for entry in if is_whole { Vec::new() } else { fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()? } {
+        let folder = entry.path();
+        if entry.file_type()?.is_dir() && !holds(&folder) {
+            below.extend(claude_code_below(&folder)?.into_iter().filter(|(_, found)| !found.sessions.is_empty()));
+        }
+    }
+    below.sort_by(|(a, _), (b, _)| a.cmp(b));
+    below.insert(0, (path.into(), found));
+    Ok(below)
+}
+
+/// Of files below `path` that a vendor does not recognise, those that should hold a session and are nobody's: files in the
+/// folder of a session, in one for projects, or with the name of a rollout. Where there is no session at all, each should.
+fn nobodys<'s>(path: &Path, files: Vec<PathBuf>, sessions: impl Iterator<Item = &'s Path>) -> Vec<PathBuf> {
+    let folders: BTreeSet<&Path> = sessions.filter_map(Path::parent).collect();
+    let should_hold = |file: &Path| {
+        folders.is_empty()
+            || file.parent().is_some_and(|folder| folders.contains(folder))
+            || file.strip_prefix(path).is_ok_and(|file| file.iter().any(|name| name == "projects"))
+            || file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rollout-"))
+    };
+    let is_somebodys = |file: &Path| File::open(file).and_then(head).is_ok_and(|head| Vendor::of(&head).is_some());
+    let files: BTreeSet<PathBuf> =
+        files.into_iter().filter(|file| file == path || should_hold(file) && !is_somebodys(file)).collect();
+    files.into_iter().collect()
 }
 
 /// Finds the sessions at `path`, or only those of one vendor.
@@ -177,10 +247,12 @@ pub fn discover(path: &Path, only: Option<Vendor>) -> io::Result<Discovery> {
     for vendor in vendors(path, only)? {
         match vendor {
             Vendor::ClaudeCode => {
-                let claude_code::Discovery { sessions, beside, unrecognised } = claude_code::discover(path)?;
-                all.sessions.extend(sessions.into_iter().map(Session::ClaudeCode));
-                all.beside.extend(beside);
-                all.unrecognised.extend(unrecognised);
+                for (_, found) in claude_code_below(path)? {
+                    let claude_code::Discovery { sessions, beside, unrecognised } = found;
+                    all.sessions.extend(sessions.into_iter().map(Session::ClaudeCode));
+                    all.beside.extend(beside);
+                    all.unrecognised.extend(unrecognised);
+                }
             }
             Vendor::Codex => {
                 let codex::Discovery { sessions, beside, unrecognised } = codex::discover(path)?;
@@ -190,13 +262,7 @@ pub fn discover(path: &Path, only: Option<Vendor>) -> io::Result<Discovery> {
             }
         }
     }
-    let known: BTreeSet<PathBuf> = all.sessions.iter().filter_map(|s| s.path().map(Path::to_path_buf)).collect();
-    if !path.is_file() {
-        // What one does not know, another one may.
-        all.unrecognised.retain(|path| !known.contains(path));
-    }
-    all.unrecognised.sort();
-    all.unrecognised.dedup();
+    all.unrecognised = nobodys(path, all.unrecognised, all.sessions.iter().filter_map(Session::path));
     Ok(all)
 }
 
@@ -207,16 +273,17 @@ pub fn discover(path: &Path, only: Option<Vendor>) -> io::Result<Discovery> {
 pub fn list(path: &Path, only: Option<Vendor>) -> io::Result<Listing> {
     let mut all = Listing::default();
     for vendor in vendors(path, only)? {
-        let listing = match vendor {
-            Vendor::ClaudeCode => claude_code::list(path)?,
-            Vendor::Codex => codex::list(path)?,
+        let listings = match vendor {
+            Vendor::ClaudeCode => {
+                claude_code_below(path)?.iter().map(|(path, _)| claude_code::list(path)).collect::<io::Result<_>>()?
+            }
+            Vendor::Codex => vec![codex::list(path)?],
         };
-        all.sessions.extend(listing.sessions);
-        all.unrecognised.extend(listing.unrecognised);
+        for listing in listings {
+            all.sessions.extend(listing.sessions);
+            all.unrecognised.extend(listing.unrecognised);
+        }
     }
-    let known: BTreeSet<&PathBuf> = all.sessions.iter().map(|s| &s.path).collect();
-    all.unrecognised.retain(|path| !known.contains(path));
-    all.unrecognised.sort();
-    all.unrecognised.dedup();
+    all.unrecognised = nobodys(path, all.unrecognised, all.sessions.iter().map(|s| s.path.as_path()));
     Ok(all)
 }

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::envelope::{Event, MAJOR};
-use crate::project::Context;
+use crate::project::{Context, openai};
 use crate::state::State;
 
 /// Every schema with the name of its file.
@@ -19,6 +19,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
     vec![
         ("event.schema.json", event()),
         ("context.schema.json", written::<Context>()),
+        ("context-openai-responses.schema.json", written::<openai::Context>()),
         ("state.schema.json", written::<State>()),
     ]
 }

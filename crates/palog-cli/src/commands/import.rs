@@ -150,8 +150,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
                     "--session chooses among the sessions of files and directories, and standard input holds one",
                 ));
             }
-            check("standard input", input::content_of_stdin()?)?;
-            work.sessions.push(input::session_from_stdin(only)?);
+            let (opened, content) = input::stdin()?;
+            check("standard input", content)?;
+            work.sessions.push(input::session_from_stdin(opened, only)?);
             continue;
         }
         let name = path.display().to_string();

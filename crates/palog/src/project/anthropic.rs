@@ -37,7 +37,7 @@ pub struct Context {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
     /// `user` or `assistant`; `system` for what the client or the developer put between them.
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["user", "assistant"])))]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["user", "assistant", "system"])))]
     pub role: Role,
     /// Its blocks.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>"))]
