@@ -8,10 +8,14 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 
 use crate::diagnostic::Diagnostics;
-use crate::events::{ActionProposed, ContextCompacted, Data, MessageAdded, Part, Role, WindowItem};
+use crate::events::{
+    ActionProposed, ContextCompacted, Data, LogOpened, MessageAdded, ParentMode, Part, Role, WindowItem,
+};
 use crate::json::Raw;
+use crate::project::content::LeftOutReason;
 use crate::project::path::{Key, NodeKind, NodeRef, PathIndex, key};
 use crate::project::scan::{LineAt, payload, scan};
+use crate::project::shown::LeftOut;
 
 /// The point of a log that a context is asked for (spec 04, "Context").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,24 +99,48 @@ pub(super) struct Reading<R> {
     path: Vec<NodeRef>,
     /// The event before which the context is asked for, and its response.
     before: Option<(String, Option<String>)>,
+    /// What the log goes on from, where it does not hold that.
+    elsewhere: Option<Elsewhere>,
     pub(super) faults: Diagnostics,
+}
+
+/// A prefix of another log that a log goes on from.
+#[derive(Debug)]
+struct Elsewhere {
+    log: String,
+    event: Option<String>,
+}
+
+impl Elsewhere {
+    /// The prefix that `opened` names, if it names one. A fork that took the records of its parent along has copies of them.
+    fn of(opened: &LogOpened<'_>) -> Option<Self> {
+        let parent = opened.parent.as_ref().filter(|p| p.mode != ParentMode::Spawn)?;
+        let named = parent.at.is_some() || parent.event.is_some();
+        named.then(|| Elsewhere { log: parent.log.to_string(), event: parent.event.as_ref().map(ToString::to_string) })
+    }
 }
 
 impl<R: Read + Seek> Reading<R> {
     /// Reads `log` once, up to the point in question.
     pub(super) fn open(mut log: R, at: At<'_>) -> Result<Self, ContextError> {
         let (mut faults, mut index, mut proposed) = (Diagnostics::default(), PathIndex::default(), HashMap::new());
+        let mut elsewhere = None;
         log.seek(SeekFrom::Start(0))?;
         scan(&mut log, &mut faults, |event, line, faults| {
+            let from = event.copy.as_ref().and_then(|copy| copy.log.as_deref());
+            elsewhere.take_if(|prefix: &mut Elsewhere| from == Some(prefix.log.as_str()));
             if matches!(at, At::Seq(last) if event.seq > last) {
-                return ControlFlow::Break(());
+                return if elsewhere.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
             }
             let data = match event.kind.as_str() {
-                "message.added" | "context.compacted" | "branch.moved" | "action.proposed" => {
+                "log.opened" | "message.added" | "context.compacted" | "branch.moved" | "action.proposed" => {
                     payload(event, line, faults)
                 }
                 other => Data::Other(other.into(), event.data.borrowed()),
             };
+            if let Data::LogOpened(opened) = &data {
+                elsewhere = Elsewhere::of(opened);
+            }
             if let Data::ActionProposed(action) = &data {
                 proposed.entry(key(&action.action)).or_insert(line.offset);
             }
@@ -139,14 +167,19 @@ impl<R: Read + Seek> Reading<R> {
                 (path, Some((id.to_owned(), response)))
             }
         };
-        Ok(Reading { lines, index, proposed, path, before, faults })
+        Ok(Reading { lines, index, proposed, path, before, elsewhere, faults })
     }
 
-    /// Shows every message of the context to `visit`, in the order in which the model sees them. Returns the ids of events
-    /// that a window names and the log does not have.
-    pub(super) fn each(&mut self, mut visit: impl FnMut(&Seen<'_>) -> io::Result<()>) -> io::Result<Vec<String>> {
+    /// Shows every message of the context to `visit`, in the order in which the model sees them. Returns what the log does
+    /// not have: events that a window names, and what it goes on from.
+    pub(super) fn each(&mut self, mut visit: impl FnMut(&Seen<'_>) -> io::Result<()>) -> io::Result<Vec<LeftOut>> {
         let (compactions, from) = self.compactions()?;
         let (mut named, mut absent) = (HashSet::new(), Vec::new());
+        let reason = LeftOutReason::NotInLog;
+        if let (None, Some(Elsewhere { log, event })) = (&compactions.window, &self.elsewhere) {
+            let (event, log) = (event.clone(), Some(log.clone()));
+            absent.push(LeftOut { event, log, part: None, action: None, reason });
+        }
         if let Some(text) = &compactions.window {
             let window = serde_json::from_str::<ContextCompacted<'_>>(text)?.window.unwrap_or_default();
             for item in &window {
@@ -169,7 +202,10 @@ impl<R: Read + Seek> Reading<R> {
                             // An event without a message is nothing that the model saw.
                             Some(_) => {}
                             None if self.index.has(event) => {}
-                            None => absent.push(event.to_string()),
+                            None => {
+                                let event = Some(event.to_string());
+                                absent.push(LeftOut { event, log: None, part: None, action: None, reason });
+                            }
                         }
                     }
                 }
