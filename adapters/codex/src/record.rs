@@ -211,6 +211,11 @@ pub(crate) struct Item<'a> {
 }
 
 impl Item<'_> {
+    /// The turn that the client says it belongs to.
+    pub(crate) fn turn(&self) -> Option<&str> {
+        self.internal_chat_message_metadata_passthrough.as_ref()?.turn_id.as_deref()
+    }
+
     /// What the client says each part of the content is.
     pub(crate) fn kinds(&self) -> &[String] {
         self.internal_chat_message_metadata_passthrough
@@ -222,6 +227,8 @@ impl Item<'_> {
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Passthrough {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) turn_id: Option<String>,
     #[serde(default)]
     pub(crate) content_item_kinds: Vec<String>,
 }

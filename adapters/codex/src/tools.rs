@@ -13,6 +13,9 @@ const SHELLS: &[&str] = &["exec_command", "shell", "shell_command", "local_shell
 /// Tools of which an output alone says that they did what they do.
 const DONE_WHEN_TOLD: &[&str] = &["update_plan", "create_goal", "update_goal", "get_goal"];
 
+/// The tool by which the model asks a person.
+pub(crate) const QUESTION: &str = "request_user_input";
+
 fn is_own(namespace: Option<&str>) -> bool {
     namespace.is_none_or(|n| OWN_NAMESPACES.contains(&n))
 }
@@ -25,7 +28,7 @@ pub(crate) fn effect(name: &str, namespace: Option<&str>) -> Option<EffectClass>
     Some(match name {
         "view_image" => EffectClass::ReadLocal,
         "apply_patch" => EffectClass::WriteLocal,
-        "update_plan" | "create_goal" | "update_goal" | "get_goal" | "request_user_input" => EffectClass::Pure,
+        "update_plan" | "create_goal" | "update_goal" | "get_goal" | QUESTION => EffectClass::Pure,
         _ => return None,
     })
 }
@@ -34,7 +37,7 @@ pub(crate) fn effect(name: &str, namespace: Option<&str>) -> Option<EffectClass>
 pub(crate) fn kind(name: &str, namespace: Option<&str>) -> Option<ActionKind> {
     match name {
         _ if !is_own(namespace) => None,
-        "request_user_input" => Some(ActionKind::Question),
+        QUESTION => Some(ActionKind::Question),
         "spawn_agent" => Some(ActionKind::Spawn),
         _ => None,
     }
@@ -111,7 +114,7 @@ pub(crate) fn verdict(name: &str, namespace: Option<&str>, text: &str, is_list: 
         },
         "view_image" if is_list => Ended(Outcome::Succeeded, Applied::Yes),
         "view_image" => refused,
-        "request_user_input" if text.starts_with("{\"answers\"") => Ended(Outcome::Succeeded, Applied::Yes),
+        QUESTION if text.starts_with("{\"answers\"") => Ended(Outcome::Succeeded, Applied::Yes),
         _ if DONE_WHEN_TOLD.contains(&name) => Ended(Outcome::Succeeded, Applied::Yes),
         _ => Open,
     }

@@ -6,7 +6,9 @@ use super::*;
 
 use palog::events::{Applied, CompactionTrigger, ContextCompacted, Outcome, Part, Role, WindowItem, WindowMessage};
 
+use crate::calls::Ended;
 use crate::record::Compacted;
+use crate::tools;
 
 impl Rollout {
     /// From here on the model sees the window, and what follows.
@@ -84,10 +86,10 @@ impl Rollout {
     /// An answer of the user to a question of the model.
     pub(super) fn retained(&mut self, here: &mut Here<'_>, retained: &Retained<'_>, kind: &str) -> Written {
         let call = retained.call_id.as_deref().filter(|_| retained.r#type.as_deref() == Some("verified_answer"));
-        let Some((known, action)) = call.and_then(|call| self.calls.get_mut(call)) else {
+        let asked = call.filter(|call| self.calls.name(call).is_some_and(|name| name == tools::QUESTION));
+        let Some(Ended::Action(action)) = asked.map(|call| self.calls.end(call, None)) else {
             return self.keep(here, kind);
         };
-        known.ended = true;
         let output = retained.questions.as_ref().map(|q| vec![Part::Json { value: Value::Inline(q.borrowed()) }]);
         self.ended(here, action, Outcome::Succeeded, Applied::Yes, output)
     }

@@ -465,6 +465,12 @@ impl Rollout {
         self.out.warn(code, place);
     }
 
+    /// Reports something about a call.
+    fn warn_call(&mut self, code: Code, here: &Here<'_>, call: &str) {
+        let place = Place { call: Some(call.to_owned()), ..self.out.place(here.span) };
+        self.out.warn(code, place);
+    }
+
     /// What can be said only when the rollout is over. Nothing of it is written.
     pub(crate) fn conclude(&mut self) {
         let path = self.out.input.path.clone();

@@ -6,6 +6,7 @@ use palog::events::{ActionKind, ActionProposed, Applied, ChildKind, ChildLink, C
 use palog::json::Raw;
 use palog::writer::args_digest;
 
+use crate::calls::Ended;
 use crate::record::Done;
 
 /// Events that repeat what items say, or tell of the screen only: known, and kept.
@@ -77,10 +78,7 @@ impl Rollout {
                 self.emit(here, ActorKind::User, set).map(drop)
             }
             "item_completed" => match &event.item {
-                Some(item) => {
-                    let call = item.id.clone();
-                    self.done(here, item, call.as_deref(), kind)
-                }
+                Some(item) => self.done(here, item, item.id.as_deref(), event.turn_id.as_deref(), kind),
                 None => self.odd(here, kind),
             },
             known @ ("exec_command_end" | "patch_apply_end" | "mcp_tool_call_end" | "dynamic_tool_call_response") => {
@@ -91,8 +89,7 @@ impl Rollout {
                     "mcp_tool_call_end" => "McpToolCall".into(),
                     _ => "DynamicToolCall".into(),
                 });
-                let call = done.call_id.clone();
-                self.done(here, &done, call.as_deref(), kind)
+                self.done(here, &done, done.call_id.as_deref(), event.turn_id.as_deref(), kind)
             }
             "collab_agent_spawn_end" if event.new_thread_id.is_some() => {
                 let call = parse::<Done<'_>>(payload).and_then(|d| d.call_id);
@@ -108,7 +105,14 @@ impl Rollout {
     }
 
     /// Something ran, and ended.
-    fn done(&mut self, here: &mut Here<'_>, done: &Done<'_>, call: Option<&str>, kind: &str) -> Written {
+    fn done(
+        &mut self,
+        here: &mut Here<'_>,
+        done: &Done<'_>,
+        call: Option<&str>,
+        turn: Option<&str>,
+        kind: &str,
+    ) -> Written {
         let what = done.r#type.as_deref().unwrap_or_default();
         let Some(call) = call.filter(|_| !REPEATED.contains(&what)) else {
             return if REPEATED.contains(&what) { self.keep(here, kind) } else { self.odd(here, kind) };
@@ -139,16 +143,17 @@ impl Rollout {
         if outcome == End::Open {
             return self.keep(here, kind);
         }
-        let action = match self.calls.get_mut(call) {
-            Some((known, action)) => {
-                known.ended = true;
-                action
+        let action = match self.calls.end(call, turn) {
+            Ended::Action(action) => action,
+            Ended::Several => {
+                self.warn_call(Code::IdReused, here, call);
+                return self.keep(here, kind);
             }
-            None if call.starts_with("exec-") || done.source.as_deref() == Some(USER_SHELL) => {
-                self.unasked(here, done, what, call)?
+            Ended::Nobody if call.starts_with("exec-") || done.source.as_deref() == Some(USER_SHELL) => {
+                self.unasked(here, done, what, call, turn)?
             }
             // The record with the call may be lost.
-            None => call.to_owned(),
+            Ended::Nobody => self.calls.suppose(call, turn, here.copied, here.span),
         };
         match outcome {
             End::At(outcome, applied) => {
@@ -171,17 +176,21 @@ impl Rollout {
 
     /// Something ran that no call of the model asked for: a command of the user, or one that a script ran. The record names
     /// no call that it belongs to, so it is an action of its own.
-    fn unasked(&mut self, here: &mut Here<'_>, done: &Done<'_>, what: &str, id: &str) -> Result<String, WriteError> {
+    fn unasked(
+        &mut self,
+        here: &mut Here<'_>,
+        done: &Done<'_>,
+        what: &str,
+        id: &str,
+        turn: Option<&str>,
+    ) -> Result<String, WriteError> {
         let name = match what {
             "CommandExecution" => "exec_command",
             "FileChange" => "apply_patch",
             _ => done.tool.as_deref().unwrap_or(what),
         };
         let actor = if done.source.as_deref() == Some(USER_SHELL) { ActorKind::User } else { ActorKind::Harness };
-        let action = self.calls.propose(id, name, None, here.copied, here.span);
-        if let Some((known, _)) = self.calls.get_mut(id) {
-            (known.ended, known.told) = (true, true);
-        }
+        let action = self.calls.suppose(id, turn, here.copied, here.span);
         let mut args: Vec<(&str, &Raw<'_>)> = Vec::new();
         args.extend(done.command.as_ref().map(|c| ("command", c)));
         args.extend(done.cwd.as_ref().map(|c| ("cwd", c)));
