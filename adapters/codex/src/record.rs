@@ -138,6 +138,16 @@ pub(crate) struct Meta<'a> {
     pub(crate) instructions: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) git: Option<Git<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) dynamic_tools: Option<Vec<Tool<'a>>>,
+}
+
+/// A tool of the program that started a session.
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub(crate) struct Tool<'a> {
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) name: Option<Str<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -158,6 +168,8 @@ pub(crate) struct Git<'a> {
 pub(crate) struct HistoryBase {
     pub(crate) thread_id: String,
     pub(crate) end_ordinal_exclusive: u64,
+    #[serde(default, deserialize_with = "number")]
+    pub(crate) end_byte_offset: Option<u64>,
 }
 
 /// `turn_context`, and the settings of a thread.
@@ -312,8 +324,7 @@ pub(crate) struct Done<'a> {
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct Compacted<'a> {
     pub(crate) message: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) replacement_history: Option<Vec<Raw<'a>>>,
+    pub(crate) replacement_history: Option<Raw<'a>>,
 }
 
 /// `token_usage_record`.

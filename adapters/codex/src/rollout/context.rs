@@ -12,25 +12,25 @@ use crate::tools;
 
 impl Rollout {
     /// From here on the model sees the window, and what follows.
-    pub(super) fn compacted(&mut self, here: &mut Here<'_>, compacted: &Compacted<'_>) -> Written {
+    pub(super) fn compacted(&mut self, here: &mut Here<'_>, compacted: &Compacted<'_>, kind: &str) -> Written {
+        let history = compacted.replacement_history.as_ref().filter(|history| history.get() != "null");
+        let items = history.map(parse::<Vec<Raw<'_>>>);
         let mut window = Vec::new();
-        match &compacted.replacement_history {
-            Some(items) => {
+        match (&items, &compacted.message) {
+            (Some(Some(items)), _) => {
                 for raw in items {
                     window.push(self.window_item(here, raw)?);
                 }
             }
-            None => {
-                // Old clients write the summary only: the prompts before it stay.
+            // Old clients write the summary only: the prompts before it stay.
+            (None, Some(text)) if text.is_string() => {
                 let prompts = self.prompts.iter().map(|id| WindowItem::Event { event: id.hex().into(), parts: None });
                 window.extend(prompts);
-                let text = match &compacted.message {
-                    Some(text) => Value::Inline(text.borrowed()),
-                    None => missing(),
-                };
-                let message = WindowMessage { role: Role::User, parts: vec![Part::Text { text }] };
-                window.push(WindowItem::Message { message });
+                let parts = vec![Part::Text { text: Value::Inline(text.borrowed()) }];
+                window.push(WindowItem::Message { message: WindowMessage { role: Role::User, parts } });
             }
+            // What the model sees from here on is not told.
+            _ => return self.odd(here, kind),
         }
         let trigger = match &self.task {
             Some(task) if task.started => Some(CompactionTrigger::Auto),

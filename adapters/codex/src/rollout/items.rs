@@ -13,7 +13,7 @@ use palog::writer::args_digest;
 use crate::calls::Told;
 use crate::lineage::hash;
 use crate::record::Content;
-use crate::tools::{self, Verdict};
+use crate::tools::{self, Outputs, Verdict};
 
 /// Items that only the provider understands, or that have no form of their own in a log: carried as they stand.
 const OPAQUE: &[&str] = &[
@@ -132,10 +132,7 @@ impl Rollout {
             }
             // The client accepts it and does not use it.
             "ghost_snapshot" => self.keep(here, kind),
-            _ => {
-                self.warn_kind(Code::UnknownType, here.span, kind);
-                self.keep(here, kind)
-            }
+            _ => self.unknown(here, kind),
         }
     }
 
@@ -182,14 +179,14 @@ impl Rollout {
             Said::Interruption => ("interruption", ActorKind::Harness),
             Said::CommandOutput => ("command_output", ActorKind::Harness),
         };
-        let before = self.head;
+        let before = self.before();
         let id = self.emit(here, actor, plain(role, parts, Some(purpose)))?;
         self.remember(item, raw, id);
         if matches!(said, Said::Prompt) {
             self.prompts.push(id);
         }
         if purpose == "prompt" {
-            self.before_prompts.push((before, self.placed.len()));
+            self.before_prompts.push(before);
             self.begin(here, actor, id)?;
         }
         match directory {
@@ -225,9 +222,9 @@ impl Rollout {
         let Ok(whole) = Raw::parse(raw) else { return Ok(()) };
         let parts = vec![Part::Opaque(openai(Some("agent_message"), whole))];
         if self.is_due() && self.known.is_agent {
-            let before = self.head;
+            let before = self.before();
             let id = self.emit(here, ActorKind::Agent, plain(Role::User, parts, Some("prompt")))?;
-            self.before_prompts.push((before, self.placed.len()));
+            self.before_prompts.push(before);
             return self.begin(here, ActorKind::Agent, id);
         }
         let id = self.emit(here, ActorKind::Agent, plain(Role::User, parts, Some("notification")))?;
@@ -260,7 +257,7 @@ impl Rollout {
         self.begin_if_due(here)?;
         let namespace = item.namespace.as_deref();
         let turn = self.turn_of(item);
-        let action = self.calls.propose(call, name, namespace, turn.as_deref(), here.copied, here.span);
+        let action = self.calls.propose(call, name, namespace, turn.as_deref(), self.is_inherited(here), here.span);
         let args = match r#type {
             "function_call" => item.arguments.as_ref().map(arguments),
             "custom_tool_call" => item.input.as_ref().map(Raw::borrowed),
@@ -301,13 +298,18 @@ impl Rollout {
         };
         let text = first_text(item.output.as_ref());
         let is_list = item.output.as_ref().is_some_and(|o| o.get().starts_with('['));
-        let alone = !self.known.paginated;
         let turn = self.turn_of(item);
         let (verdict, action) = match self.calls.output(call, turn.as_deref()) {
             Some(Told { call: known, action, at, sure }) => {
                 let verdict = match &known.name {
-                    Some(name) => tools::verdict(name, known.namespace.as_deref(), &text, is_list, alone),
-                    None => Verdict::Open,
+                    Some(name) if !self.dynamic.contains(&**name) => {
+                        let namespace = known.namespace.as_deref();
+                        if self.outputs == Outputs::Alone && tools::is_shell(name, namespace) && tools::is_bare(&text) {
+                            self.outputs = Outputs::Bare;
+                        }
+                        tools::verdict(name, namespace, &text, is_list, self.outputs)
+                    }
+                    _ => Verdict::Open,
                 };
                 // What a record before told of its end stands.
                 let verdict = match verdict {
@@ -324,7 +326,7 @@ impl Rollout {
             }
             None => {
                 self.warn_call(Code::OrphanResult, here, call);
-                (Verdict::Open, self.calls.suppose(call, turn.as_deref(), here.copied, here.span))
+                (Verdict::Open, self.calls.suppose(call, turn.as_deref(), self.is_inherited(here), here.span))
             }
         };
         let parts = self.parts(here, item.output.as_ref())?;

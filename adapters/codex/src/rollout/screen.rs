@@ -95,12 +95,8 @@ impl Rollout {
                 let call = parse::<Done<'_>>(payload).and_then(|d| d.call_id);
                 self.spawned(here, event.new_thread_id.as_deref().unwrap_or_default(), call.as_deref())
             }
-            other => {
-                if !KEPT.contains(&other) {
-                    self.warn_kind(Code::UnknownType, here.span, kind);
-                }
-                self.keep(here, kind)
-            }
+            other if KEPT.contains(&other) => self.keep(here, kind),
+            _ => self.unknown(here, kind),
         }
     }
 
@@ -153,7 +149,7 @@ impl Rollout {
                 self.unasked(here, done, what, call, turn)?
             }
             // The record with the call may be lost.
-            Ended::Nobody => self.calls.suppose(call, turn, here.copied, here.span),
+            Ended::Nobody => self.calls.suppose(call, turn, self.is_inherited(here), here.span),
         };
         match outcome {
             End::At(outcome, applied) => {
@@ -190,7 +186,7 @@ impl Rollout {
             _ => done.tool.as_deref().unwrap_or(what),
         };
         let actor = if done.source.as_deref() == Some(USER_SHELL) { ActorKind::User } else { ActorKind::Harness };
-        let action = self.calls.suppose(id, turn, here.copied, here.span);
+        let action = self.calls.suppose(id, turn, self.is_inherited(here), here.span);
         let mut args: Vec<(&str, &Raw<'_>)> = Vec::new();
         args.extend(done.command.as_ref().map(|c| ("command", c)));
         args.extend(done.cwd.as_ref().map(|c| ("cwd", c)));
@@ -265,6 +261,7 @@ fn by_status(done: &Done<'_>) -> Option<bool> {
 fn command(done: &Done<'_>) -> End {
     match (done.status.as_deref(), done.exit_code) {
         (Some("declined"), _) => End::Declined,
+        (Some("in_progress"), _) => End::Open,
         (_, Some(0)) => End::At(Outcome::Succeeded, Applied::Yes),
         // Killed commands have the code -1.
         (_, Some(_)) => End::At(Outcome::Failed, Applied::Yes),
@@ -285,18 +282,31 @@ fn patch(done: &Done<'_>) -> End {
 
 /// A tool of a server: its answer says that it ran, an error of the connection does not say how far.
 fn tool(done: &Done<'_>) -> End {
-    let result = done.result.as_ref().map(Raw::get).unwrap_or_default();
-    // Older clients: `{"Ok": …}` or `{"Err": …}`.
-    let answered = result.starts_with("{\"content\"")
-        || result.starts_with("{\"Ok\"")
-        || result.starts_with("{\"structuredContent\"");
-    let failed = result.contains("\"isError\":true") || result.contains("\"is_error\":true");
+    /// What a server answered; of older clients in `Ok`, or what went wrong in `Err`.
+    #[derive(Default, serde::Deserialize)]
+    #[serde(bound(deserialize = "'de: 'a"))]
+    struct Answer<'a> {
+        content: Option<Raw<'a>>,
+        #[serde(rename = "structuredContent")]
+        structured: Option<Raw<'a>>,
+        #[serde(rename = "isError", alias = "is_error")]
+        is_error: Option<bool>,
+        #[serde(rename = "Ok")]
+        ok: Option<Raw<'a>>,
+        #[serde(rename = "Err")]
+        err: Option<Raw<'a>>,
+    }
+    let outer: Answer<'_> = done.result.as_ref().and_then(parse).unwrap_or_default();
+    let inner: Option<Answer<'_>> = outer.ok.as_ref().map(|ok| parse(ok).unwrap_or_default());
+    let answered = inner.is_some() || outer.content.is_some() || outer.structured.is_some();
+    let failed = inner.as_ref().unwrap_or(&outer).is_error == Some(true);
     match (done.status.as_deref(), answered) {
         (Some("completed"), _) => End::At(Outcome::Succeeded, Applied::Yes),
-        (Some("failed") | None, true) if failed || done.status.is_some() => End::At(Outcome::Failed, Applied::Yes),
-        (None, true) => End::At(Outcome::Succeeded, Applied::Yes),
+        (Some("failed"), true) => End::At(Outcome::Failed, Applied::Yes),
         (Some("failed"), false) => End::At(Outcome::Failed, Applied::Unknown),
-        (None, false) if result.starts_with("{\"Err\"") => End::At(Outcome::Failed, Applied::Unknown),
+        (None, true) if failed => End::At(Outcome::Failed, Applied::Yes),
+        (None, true) => End::At(Outcome::Succeeded, Applied::Yes),
+        (None, false) if outer.err.is_some() => End::At(Outcome::Failed, Applied::Unknown),
         _ => End::Open,
     }
 }
