@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use palog::diagnostic::Severity;
 use palog::events::{ChildKind, ChildLink, ChildSpawned, Parent, ParentMode, Recorded, SourceOrder};
 use palog_adapter::ids::{self, Ids, Native};
-use palog_adapter::source::{keep, name_of, spooled};
+use palog_adapter::source::{keep, name_of};
 use palog_adapter::{ImportError, Log, LogName, LogReport, Options, Report, Target, Transcript, output, transcript};
 
 use crate::children::{Child, Children};
@@ -49,10 +49,12 @@ struct Job<'s> {
 
 fn import_session(session: &Session, target: &mut dyn Target, options: &Options) -> Result<Report, ImportError> {
     let path = session.transcript.as_ref().map_or_else(|| "-".to_owned(), |p| p.display().to_string());
-    let mut bytes = match &session.transcript {
-        Some(path) => File::open(path).map_err(|error| ImportError::Read { path: path.clone(), error })?,
-        None => spooled(io::stdin().lock()).map_err(|error| ImportError::Read { path: "-".into(), error })?,
+    let opened = match (&session.transcript, &session.stdin) {
+        (Some(path), _) => File::open(path),
+        (None, Some(stdin)) => stdin.try_clone(),
+        (None, None) => Err(io::ErrorKind::NotFound.into()),
     };
+    let mut bytes = opened.map_err(|error| ImportError::Read { path: (&path).into(), error })?;
     let first = First::peek(&mut bytes).map_err(|error| ImportError::Read { path: (&path).into(), error })?;
     if !first.recognised {
         return Err(ImportError::NothingRecognised { input: path, product: FORMAT.product, lines: first.lines });

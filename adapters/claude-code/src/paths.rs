@@ -1,9 +1,10 @@
 //! Finds the sessions below a path, and what belongs to each (vendor layout: `spec/sources/claude-code.md`, "Files").
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How much of a file is looked at to tell what it is, in bytes.
 const HEAD: usize = 256 << 10;
@@ -47,6 +48,8 @@ pub struct Session {
     pub(crate) id: Option<String>,
     /// Where the transcript is; `None` for standard input.
     pub(crate) transcript: Option<PathBuf>,
+    /// What was on standard input, if that is the transcript.
+    pub(crate) stdin: Option<Arc<File>>,
     /// Its path within what was imported.
     pub(crate) locator: String,
     /// What belongs to it, in the order of source names.
@@ -165,10 +168,17 @@ impl Root {
     }
 }
 
-/// A session whose transcript comes from standard input.
+/// A session whose transcript came from standard input, which `bytes` holds.
 #[must_use]
-pub fn session_from_stdin() -> Session {
-    Session { id: None, transcript: None, locator: "-".into(), sidecars: Vec::new(), siblings: Vec::new() }
+pub fn session_from_stdin(bytes: File) -> Session {
+    Session {
+        id: None,
+        transcript: None,
+        stdin: Some(Arc::new(bytes)),
+        locator: "-".into(),
+        sidecars: Vec::new(),
+        siblings: Vec::new(),
+    }
 }
 
 /// One transcript, and nothing beside it.
@@ -188,6 +198,7 @@ fn discover_file(path: &Path) -> io::Result<Discovery> {
     found.sessions.push(Session {
         id: is_id(&stem).then(|| stem.into_owned()).or_else(|| agent_id(path)),
         transcript: Some(path.into()),
+        stdin: None,
         locator: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         sidecars: Vec::new(),
         siblings: Vec::new(),
@@ -252,6 +263,7 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mu
         found.sessions.push(Session {
             id: is_id(&stem).then_some(stem),
             transcript: Some(path.clone()),
+            stdin: None,
             locator: relative(path, base),
             sidecars,
             siblings: family(path).filter(|other| other != path).collect(),

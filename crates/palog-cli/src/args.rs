@@ -213,6 +213,17 @@ pub(crate) enum Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Vendor {
     ClaudeCode,
+    Codex,
+}
+
+impl Vendor {
+    /// Whose format it is.
+    pub(crate) const fn vendor(self) -> palog_import::Vendor {
+        match self {
+            Vendor::ClaudeCode => palog_import::Vendor::ClaudeCode,
+            Vendor::Codex => palog_import::Vendor::Codex,
+        }
+    }
 }
 
 /// Arguments of `palog import`.
@@ -318,6 +329,7 @@ pub(crate) struct Recover {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Provider {
     Anthropic,
+    OpenaiResponses,
 }
 
 /// Arguments of `palog context`.

@@ -6,6 +6,7 @@ use palog::rules;
 /// The files that the examples are about.
 const LOG: &str = "shop.palog.jsonl";
 const SOURCE: &str = "projects/-home-me-shop/5e550000-0000-4000-8000-000000000001.jsonl";
+const ROLLOUT: &str = "sessions/2026/11/29/rollout-2026-11-29T12-00-00-019c0000-0000-7000-8000-000000000001.jsonl";
 const AGENT: &str = "projects/-home-me-shop/5e550000-0000-4000-8000-000000000001/subagents/agent-a1b2c3.jsonl";
 
 /// A finding as it could be.
@@ -95,6 +96,10 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         | Code::UsageSuperseded
         | Code::ForkedPrefix
         | Code::DuplicateBlob => source(code, Info, 4, None),
+        Code::LegacyHeader => rollout(code, Warning, 1),
+        Code::TimeMissing => rollout(code, Info, 2),
+        Code::CumulativeReemit => rollout(code, Info, 9),
+        Code::ForkedByReference => named(rollout(code, Info, 1), "019c0000-0000-7000-8000-000000000002"),
         Code::LinkInferred | Code::AgentOrphan => {
             let mut found = source(code, Warning, 1, None);
             (found.place.input, found.place.detail) = (Some(AGENT.into()), Some("a1b2c3".into()));
@@ -127,6 +132,13 @@ fn source(code: Code, severity: Severity, line: u64, why: Option<&str>) -> Diagn
     let found =
         Diagnostic::new(code, severity, Place { input: Some(SOURCE.into()), line: Some(line), ..Place::default() });
     Diagnostic { why: why.map(str::to_owned), ..found }
+}
+
+/// About a record of a rollout.
+fn rollout(code: Code, severity: Severity, line: u64) -> Diagnostic {
+    let mut found = source(code, severity, line, None);
+    found.place.input = Some(ROLLOUT.into());
+    found
 }
 
 /// About a file as a whole.

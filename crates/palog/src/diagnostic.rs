@@ -92,6 +92,7 @@ codes! {
     UnknownType = "schema.unknown_type": "A record or event is of a type that this version does not know.", "It is kept verbatim. A newer palog may know it.";
     UnknownBlock = "schema.unknown_block": "A content block is of a type that this version does not know.", "It is kept verbatim. A newer palog may know it.";
     UnexpectedShape = "schema.unexpected_shape": "A record of a known type does not have the form of that type.", "It is kept verbatim. Report the version of the client that wrote it.";
+    LegacyHeader = "schema.legacy_header": "The header is of a form that the client has given up.", "Nothing: it is read here. The client of today may not.";
     MissingBlob = "blob.missing": "A blob is not there.", "Copy the directory `NAME.palog.blobs` together with the log.";
     BlobMismatch = "blob.mismatch": "A blob has other bytes than its name says.", "Restore it from another copy.";
     // identity and graph
@@ -126,12 +127,15 @@ codes! {
     // agents, usage, time, session, state, size
     LinkInferred = "agent.link_inferred": "A child is linked to its call by its prompt only.", "Check the link if it matters.";
     AgentOrphan = "agent.orphan": "A child has no call that made it.", "It is kept as a log of its own.";
+    CumulativeReemit = "usage.cumulative_reemit": "A running total of tokens was written again without change.", "Nothing: only differences count.";
     UsageSuperseded = "usage.stream_partial_superseded": "Token counts were replaced by a later record of the same response.", "Nothing: the last record counts.";
     TimeBackwards = "time.backwards": "Time runs backwards in file order.", "Nothing: times are never used for order.";
+    TimeMissing = "time.missing": "A record has no time.", "Nothing: times are never made up.";
     BadTime = "time.malformed": "A time is not RFC 3339 in UTC.", "The event has no time; the source keeps the text.";
     ForeignRecord = "session.foreign_record": "A record belongs to another session.", "It is kept, and changes nothing here.";
     SessionMismatch = "session.id_mismatch": "A record carries another session id than its file.", "It is kept in the order of the file.";
     SourceNotOpened = "source.not_opened": "An event names a source that the log does not open.", "The program that wrote the log breaks the format; report it there.";
+    ForkedByReference = "session.forked_by_reference": "The history of the session goes on from a prefix in the file of another one.", "Import that file as well: its events are those before the first one here.";
     ForkedPrefix = "session.forked_prefix": "Records are copies from the session that this one was forked from.", "They are marked as copies and counted there only.";
     NothingRecognised = "session.nothing_recognised": "A file that should hold a session holds no record that is known.", "Name the format with --from, or check that it is the right file.";
     QueuedPrompt = "state.queued_prompt": "Input is still queued at the end.", "It waits to be given to the model.";

@@ -68,6 +68,10 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         Code::SharedWorkspace => &["R-FAM-003"],
         Code::UnknownInput | Code::QueuedPrompt => &["R-TRN-009"],
         Code::ConcatenatedRecords
+        | Code::CumulativeReemit
+        | Code::ForkedByReference
+        | Code::LegacyHeader
+        | Code::TimeMissing
         | Code::Fragment
         | Code::NulRun
         | Code::LoneSurrogate
@@ -233,7 +237,7 @@ pub const RULES: &[Rule] = &[
         "A turn is answered by its recorded end where ends are recorded, else by a response whose stop ends the turn, else by a message of the model without a call.",
     ),
     rule("R-TRN-003", "A message of the model answers nothing once its response turns out to hold a call."),
-    rule("R-TRN-004", "Errors, cut messages and messages that the model never sees answer nothing."),
+    rule("R-TRN-004", "Errors, cut messages, summaries and messages that the model never sees answer nothing."),
     rule(
         "R-TRN-005",
         "Where starts are not recorded, what an earlier turn left open is passed over once a later turn is answered.",

@@ -46,7 +46,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Recover) -> Result<Exit, Failu
                 .chain(settled.map(|a| a.action.as_str()))
                 .collect();
             let texts: HashSet<&str> = recovery.obligations.iter().map(|o| o.subject.id.as_str()).collect();
-            let facts = Facts::gather(&log, &calls, &texts).map_err(|e| log.unreadable(&e))?;
+            let facts = Facts::gather(&log, overview.vendor(), &calls, &texts).map_err(|e| log.unreadable(&e))?;
             let style = terminal.out_style;
             Page { overview: &overview, state: &state, recovery: &recovery, facts: &facts, now, style }
                 .render(&mut terminal.out)?;

@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use jiff::{SignedDuration, Timestamp};
 use palog::events::{ActionKind, ChildKind, ParentMode};
 use palog::recover::{Decision, Obligation, Recovery, SubjectKind, Verdict};
-use palog::state::{Action, ActionState, Count, Doubt, State, Told};
-use palog_adapter::resume::{Question, Resume};
-use palog_claude_code as claude_code;
+use palog::state::{Action, ActionState, Count, Doubt, Parent, State, Told};
+use palog_import::{Question, Resume};
 
 use crate::facts::{Facts, Said};
 use crate::render::overview::Overview;
@@ -328,7 +327,7 @@ impl Page<'_> {
     fn todo(&self) -> Vec<String> {
         let mut steps: Vec<Step> = Vec::new();
         let verdict = self.recovery.verdict;
-        let client = client(self.overview);
+        let client = self.client();
         let resume = client.as_ref().and_then(|c| c.command.clone());
         let hint = |of: fn(&Resume) -> &'static str| client.as_ref().map_or("", of);
         if matches!(verdict, Verdict::NeedsReconcile | Verdict::AwaitingHuman | Verdict::Ready) {
@@ -371,7 +370,7 @@ impl Page<'_> {
             text: format!("{text} {hint}").trim_end().to_owned(),
             command: resume.clone(),
         };
-        let spawned = self.state.parent.as_ref().filter(|p| p.mode == ParentMode::Spawn);
+        let spawned = self.spawned_by();
         let parent = spawned.map(|p| clean_line(p.session.as_deref().unwrap_or(&p.log)));
         match verdict {
             Verdict::Indeterminate => {
@@ -433,6 +432,18 @@ impl Page<'_> {
     }
 
     /// The questions of a call, where their form is known.
+    /// What the client that ran the session does when it takes it up again; `None` where nothing is known of it. Subagents
+    /// are not taken up by themselves.
+    fn client(&self) -> Option<Resume> {
+        let vendor = self.overview.vendor().filter(|_| self.spawned_by().is_none())?;
+        Some(vendor.resume(self.overview.session.as_deref(), self.overview.directory.as_deref()))
+    }
+
+    /// Whose subagent it is, if it is one.
+    fn spawned_by(&self) -> Option<&Parent> {
+        self.state.parent.as_ref().filter(|p| p.mode == ParentMode::Spawn)
+    }
+
     fn questions(&self, owed: &Obligation) -> &[Question] {
         let call = owed.call.as_ref().and_then(|call| self.facts.calls.get(&call.action));
         call.map_or(&[], |call| &call.questions)
@@ -467,15 +478,6 @@ impl Step {
     fn new(text: String) -> Self {
         Step { text, command: None }
     }
-}
-
-/// What the client that ran a session does when it takes it up again; `None` where nothing is known of it. Subagents are not
-/// taken up by themselves.
-fn client(overview: &Overview) -> Option<Resume> {
-    if overview.agent.as_deref() != Some(claude_code::FORMAT.name) || overview.parent.is_some() {
-        return None;
-    }
-    Some(claude_code::resume(overview.session.as_deref(), overview.directory.as_deref()))
 }
 
 /// A question with its options, as a person reads it.

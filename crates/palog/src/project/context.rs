@@ -8,10 +8,15 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 
 use crate::diagnostic::{Diagnostics, Severity};
-use crate::events::{ActionProposed, ContextCompacted, Data, MessageAdded, MessageRevised, Part, Role, WindowItem};
+use crate::events::{
+    ActionProposed, ContextCompacted, Data, LogOpened, MessageAdded, MessageRevised, ParentMode, Part, Role, WindowItem,
+};
 use crate::fence::Fence;
+use crate::json::Raw;
+use crate::project::content::LeftOutReason;
 use crate::project::path::{Key, NodeKind, NodeRef, PathIndex, key};
 use crate::project::scan::{LineAt, payload, scan};
+use crate::project::shown::LeftOut;
 
 /// The point of a log that a context is asked for (spec 04, "Context").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +71,8 @@ pub(super) struct Seen<'s> {
     pub(super) role: Role,
     pub(super) parts: &'s [Part<'s>],
     pub(super) response: Option<&'s str>,
+    /// Members of vendors.
+    pub(super) ext: Option<&'s Raw<'s>>,
     /// Its place is known by the order of the log only.
     pub(super) inferred: bool,
     /// Actions whose results have lost their content.
@@ -98,7 +105,25 @@ pub(super) struct Reading<R> {
     path: Vec<NodeRef>,
     /// The event before which the context is asked for, and its response.
     before: Option<(String, Option<String>)>,
+    /// What the log goes on from, where it does not hold that.
+    elsewhere: Option<Elsewhere>,
     pub(super) faults: Diagnostics,
+}
+
+/// A prefix of another log that a log goes on from.
+#[derive(Debug)]
+struct Elsewhere {
+    log: String,
+    event: Option<String>,
+}
+
+impl Elsewhere {
+    /// The prefix that `opened` names, if it names one. A fork that took the records of its parent along has copies of them.
+    fn of(opened: &LogOpened<'_>) -> Option<Self> {
+        let parent = opened.parent.as_ref().filter(|p| p.mode != ParentMode::Spawn)?;
+        let named = parent.at.is_some() || parent.event.is_some();
+        named.then(|| Elsewhere { log: parent.log.to_string(), event: parent.event.as_ref().map(ToString::to_string) })
+    }
 }
 
 impl<R: Read + Seek> Reading<R> {
@@ -107,19 +132,27 @@ impl<R: Read + Seek> Reading<R> {
         let (mut faults, mut index, mut proposed) = (Diagnostics::default(), PathIndex::default(), HashMap::new());
         let mut fence = Fence::default();
         let (mut revised, mut limit) = (HashMap::<Key, Vec<(u64, u64)>>::new(), u64::MAX);
+        let mut elsewhere = None;
         log.seek(SeekFrom::Start(0))?;
         scan(&mut log, &mut faults, |event, line, faults| {
+            let from = event.copy.as_ref().and_then(|copy| copy.log.as_deref());
+            elsewhere.take_if(|prefix: &mut Elsewhere| from == Some(prefix.log.as_str()));
             if matches!(at, At::Seq(last) if event.seq > last) {
-                return ControlFlow::Break(());
+                return if elsewhere.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
             }
             let data = match event.kind.as_str() {
-                "message.added" | "message.revised" | "context.compacted" | "branch.moved" | "action.proposed"
-                | "lease.acquired" | "lease.released" | "attempt.started" => payload(event, line, faults),
+                "log.opened" | "message.added" | "message.revised" | "context.compacted" | "branch.moved"
+                | "action.proposed" | "lease.acquired" | "lease.released" | "attempt.started" => {
+                    payload(event, line, faults)
+                }
                 other => Data::Other(other.into(), event.data.borrowed()),
             };
             if fence.admit(event, &data).is_some_and(|found| found.severity == Severity::Void) {
                 index.pass(event);
                 return ControlFlow::Continue(());
+            }
+            if let Data::LogOpened(opened) = &data {
+                elsewhere = Elsewhere::of(opened);
             }
             if let Data::ActionProposed(action) = &data {
                 proposed.entry(key(&action.action)).or_insert(line.offset);
@@ -145,20 +178,27 @@ impl<R: Read + Seek> Reading<R> {
                 let path = index.path_before(id).ok_or_else(|| ContextError::NoSuchEvent(id.to_owned()))?;
                 let own = index.find(id).filter(|n| n.kind == NodeKind::Message);
                 let response = match own {
-                    Some(node) => message(&mut lines, node, |_, m| m.response.as_deref().map(str::to_owned))?.flatten(),
+                    Some(node) => {
+                        message(&mut lines, node, |_, m, _| m.response.as_deref().map(str::to_owned))?.flatten()
+                    }
                     None => None,
                 };
                 (path, Some((id.to_owned(), response)))
             }
         };
-        Ok(Reading { lines, index, proposed, revised, limit, path, before, faults })
+        Ok(Reading { lines, index, proposed, revised, limit, path, before, elsewhere, faults })
     }
 
-    /// Shows every message of the context to `visit`, in the order in which the model sees them. Returns the ids of events
-    /// that a window names and the log does not have.
-    pub(super) fn each(&mut self, mut visit: impl FnMut(&Seen<'_>) -> io::Result<()>) -> io::Result<Vec<String>> {
+    /// Shows every message of the context to `visit`, in the order in which the model sees them. Returns what the log does
+    /// not have: events that a window names, and what it goes on from.
+    pub(super) fn each(&mut self, mut visit: impl FnMut(&Seen<'_>) -> io::Result<()>) -> io::Result<Vec<LeftOut>> {
         let (compactions, from) = self.compactions()?;
         let (mut named, mut absent) = (HashSet::new(), Vec::new());
+        let reason = LeftOutReason::NotInLog;
+        if let (None, Some(Elsewhere { log, event })) = (&compactions.window, &self.elsewhere) {
+            let (event, log) = (event.clone(), Some(log.clone()));
+            absent.push(LeftOut { event, log, part: None, action: None, reason });
+        }
         if let Some(text) = &compactions.window {
             let window = serde_json::from_str::<ContextCompacted<'_>>(text)?.window.unwrap_or_default();
             for item in &window {
@@ -168,6 +208,7 @@ impl<R: Read + Seek> Reading<R> {
                         role: message.role,
                         parts: &message.parts,
                         response: None,
+                        ext: None,
                         inferred: false,
                         pruned: &compactions.pruned_after,
                     })?,
@@ -180,7 +221,10 @@ impl<R: Read + Seek> Reading<R> {
                             // An event without a message is nothing that the model saw.
                             Some(_) => {}
                             None if self.index.has(event) => {}
-                            None => absent.push(event.to_string()),
+                            None => {
+                                let event = Some(event.to_string());
+                                absent.push(LeftOut { event, log: None, part: None, action: None, reason });
+                            }
                         }
                     }
                 }
@@ -233,7 +277,7 @@ impl<R: Read + Seek> Reading<R> {
         }
         let parts = revision.as_ref().and_then(|r| r.parts.as_deref()).or(parts);
         let before = &self.before;
-        let shown = message(&mut self.lines, node, |id, message| {
+        let shown = message(&mut self.lines, node, |id, message, ext| {
             let response = message.response.as_deref();
             let own = before.as_ref().is_some_and(|(b, r)| b == id || (r.is_some() && r.as_deref() == response));
             let elsewhere = named.is_some_and(|named| named.contains(&key(id)));
@@ -245,6 +289,7 @@ impl<R: Read + Seek> Reading<R> {
                 role: message.role,
                 parts: parts.unwrap_or(&message.parts),
                 response,
+                ext,
                 inferred: node.inferred,
                 pruned: if parts.is_some() { &compactions.pruned_after } else { &compactions.pruned },
             })
@@ -264,15 +309,16 @@ impl<R: Read + Seek> Reading<R> {
         Ok(Some(self.lines.event(place)?.data.get().to_owned()))
     }
 
-    /// What was proposed as `action`, or `None` if nothing was.
+    /// What was proposed as `action`, with members of vendors, or `None` if nothing was.
     pub(super) fn proposal<T>(
         &mut self,
         action: &str,
-        read: impl FnOnce(&ActionProposed<'_>) -> io::Result<T>,
+        read: impl FnOnce(&ActionProposed<'_>, Option<&Raw<'_>>) -> io::Result<T>,
     ) -> io::Result<Option<T>> {
         let Some(offset) = self.proposed.get(&key(action)) else { return Ok(None) };
-        match self.lines.event(*offset)?.data() {
-            Ok(Data::ActionProposed(proposed)) => read(&proposed).map(Some),
+        let event = self.lines.event(*offset)?;
+        match event.data() {
+            Ok(Data::ActionProposed(proposed)) => read(&proposed, event.ext.as_ref()).map(Some),
             _ => Ok(None),
         }
     }
@@ -282,11 +328,11 @@ impl<R: Read + Seek> Reading<R> {
 fn message<R: Read + Seek, T>(
     lines: &mut LineAt<R>,
     node: NodeRef,
-    read: impl FnOnce(&str, &MessageAdded<'_>) -> T,
+    read: impl FnOnce(&str, &MessageAdded<'_>, Option<&Raw<'_>>) -> T,
 ) -> io::Result<Option<T>> {
     let event = lines.event(node.locator)?;
     Ok(match event.data() {
-        Ok(Data::MessageAdded(message)) => Some(read(&event.id, &message)),
+        Ok(Data::MessageAdded(message)) => Some(read(&event.id, &message, event.ext.as_ref())),
         _ => None,
     })
 }

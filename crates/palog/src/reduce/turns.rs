@@ -150,7 +150,9 @@ impl Conversation {
         });
         self.speaking = Some(key);
         let named = data.response.is_some();
-        let whole = data.in_context != Some(false) && data.partial != Some(true);
+        // A summary for a compaction is nothing that the model says to anybody (R-TRN-004).
+        let summary = data.purpose.as_deref() == Some("summary");
+        let whole = data.in_context != Some(false) && data.partial != Some(true) && !summary;
         let response = self.response(key, at, named);
         response.message = true;
         response.newest = at.seq;

@@ -96,6 +96,7 @@ fn errors_and_what_the_model_never_sees_answer_nothing() {
     assert_eq!(answered(&message(json!({}))), Some(1));
     assert_eq!(answered(&message(json!({"in_context": false})).stop("r", "end_turn")), None);
     assert_eq!(answered(&message(json!({"partial": true}))), None);
+    assert_eq!(answered(&message(json!({"purpose": "summary"}))), None);
     let failed =
         message(json!({})).add("model.response", json!({"response": "r", "stop": "end_turn", "error": "overloaded"}));
     assert_eq!(answered(&failed), None);
