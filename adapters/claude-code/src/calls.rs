@@ -23,8 +23,8 @@ pub(crate) struct Spawn {
 /// A call.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// Name of the tool.
-    pub(crate) name: Box<str>,
+    /// Name of the tool, if it can be read.
+    pub(crate) name: Option<Box<str>>,
     /// How often the id was used.
     uses: u32,
     /// Number of the response that it is a part of.
@@ -68,9 +68,11 @@ pub(crate) fn prompt_hash(text: &str) -> u64 {
     hash.finish()
 }
 
-/// The action that a use of a call id stands for: the id, and `#2`, `#3` … behind it when it is used again.
+/// The action that a use of a call id stands for: the id, and `#2`, `#3` … behind it when it is used again. An id that ends so
+/// itself has `#1` behind it at its first use, so that no two uses have one name.
 fn action(id: &str, uses: u32) -> String {
-    if uses == 1 { id.to_owned() } else { format!("{id}#{uses}") }
+    let looks_used = id.rsplit_once('#').is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    if uses == 1 && !looks_used { id.to_owned() } else { format!("{id}#{uses}") }
 }
 
 impl Calls {
@@ -78,14 +80,14 @@ impl Calls {
     pub(crate) fn propose(
         &mut self,
         id: &str,
-        name: &str,
+        name: Option<&str>,
         response: u32,
         place: &Place,
         prompt: Option<u64>,
     ) -> String {
         let uses = self.by_id.get(id).map_or(1, |c| c.uses + 1);
         let call = Call {
-            name: name.into(),
+            name: name.map(Into::into),
             uses,
             response,
             told: false,

@@ -1,5 +1,6 @@
 //! Subagents: which call made them, as far as a record, a prompt or nothing tells.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -44,6 +45,8 @@ struct Meta {
 /// The subagents of a session that have no log so far.
 pub(crate) struct Children<'s> {
     waiting: Vec<Child<'s>>,
+    /// Session and action of each agent that was linked.
+    linked: HashMap<String, (String, Option<String>)>,
     root: bool,
     /// Files that are named like transcripts and hold none.
     pub(crate) unrecognised: Vec<&'s Sidecar>,
@@ -54,8 +57,9 @@ impl<'s> Children<'s> {
     pub(crate) fn of(sidecars: &'s [Sidecar], diagnostics: &mut Diagnostics) -> Self {
         let (mut waiting, mut unrecognised) = (Vec::new(), Vec::new());
         for sidecar in sidecars.iter().filter(|s| s.role == Role::Agent) {
-            let agent = sidecar.source.trim_start_matches("agent/").to_owned();
-            let meta = sidecars.iter().find(|s| s.role == Role::AgentMeta && s.source == format!("agent/{agent}.meta"));
+            let Some(agent) = sidecar.agent.clone() else { continue };
+            let beside = sidecar.path.with_extension("meta.json");
+            let meta = sidecars.iter().find(|s| s.role == Role::AgentMeta && s.path == beside);
             let facts: Meta = meta
                 .and_then(|m| std::fs::read(&m.path).ok())
                 .and_then(|bytes| serde_json::from_slice(&bytes).ok())
@@ -89,7 +93,7 @@ impl<'s> Children<'s> {
             }
         }
         waiting.sort_by(|a, b| (a.depth, &a.agent).cmp(&(b.depth, &b.agent)));
-        Children { waiting, root: true, unrecognised }
+        Children { waiting, linked: HashMap::new(), root: true, unrecognised }
     }
 
     /// The next subagent whose log is to be written.
@@ -118,6 +122,11 @@ impl<'s> Children<'s> {
             }
             let session = conversation.out.log.session().to_owned();
             let child = &self.waiting[index];
+            // An agent can stand in several files; it is one child.
+            if let Some(parent) = self.linked.get(&child.agent) {
+                self.waiting[index].parent = Some(parent.clone());
+                continue;
+            }
             if let Some(action) = conversation.linked.get(&child.agent) {
                 self.waiting[index].parent = Some((session, action.clone()));
                 continue;
@@ -131,7 +140,9 @@ impl<'s> Children<'s> {
                 continue;
             }
             let child = &mut self.waiting[index];
-            child.parent = Some((session.clone(), action.as_ref().map(|a| a.action.clone())));
+            let parent = (session.clone(), action.as_ref().map(|a| a.action.clone()));
+            self.linked.insert(child.agent.clone(), parent.clone());
+            child.parent = Some(parent);
             let code = match link {
                 ChildLink::Inferred => Some(Code::LinkInferred),
                 ChildLink::None => Some(Code::AgentOrphan),
@@ -155,8 +166,7 @@ impl<'s> Children<'s> {
                 kind: ChildKind::Subagent,
                 link,
             };
-            let id =
-                conversation.out.log.ids(&format!("agent/{}", child.agent)).event(Native::Uuid("spawned"), 0).hex();
+            let id = conversation.out.log.ids(&format!("agent/{}", child.agent)).event(Native::Own, 2).hex();
             let mut draft = Draft::new(id, ActorKind::Importer, spawned);
             if let (ChildLink::Explicit, Some(meta)) = (link, child.meta.filter(|_| root)) {
                 draft.src.push(whole(meta));

@@ -160,7 +160,7 @@ fn run<'s>(
     let end = transcript::read(&mut conversation, &mut job.bytes)?;
     conversation.conclude();
     conversation.out.log.close_source(&job.source, &end)?;
-    sidecars::write(&mut conversation.out.log, &job.sidecars, place.as_deref(), report)?;
+    sidecars::write(&mut conversation.out, &job.sidecars, place.as_deref(), report)?;
     for fork in family.forks {
         let spawned = ChildSpawned {
             child: ids::log(&FORMAT, &fork).into(),

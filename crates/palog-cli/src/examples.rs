@@ -109,6 +109,11 @@ pub(crate) fn example(code: Code) -> Diagnostic {
             let why = "it is named like a session, and its content is none of one; it was not imported";
             file(code, Error, "projects/-home-me-shop/notes.jsonl", why)
         }
+        Code::SessionRepeated => {
+            let why =
+                "another file of the same session was imported before; the log of this one has a number in its name";
+            file(code, Warning, "projects/-home-me-old/5e550000-0000-4000-8000-000000000001.jsonl", why)
+        }
         Code::LeftBeside => file(code, Warning, "tasks/5e550000-0000-4000-8000-000000000001/1.json", "it was not read"),
         Code::Unreadable => file(code, Error, "history.jsonl", "Permission denied (os error 13)"),
         // A code that is too new to have one.

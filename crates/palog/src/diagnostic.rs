@@ -138,6 +138,7 @@ codes! {
     ForkedByReference = "session.forked_by_reference": "The history of the session goes on from a prefix in the file of another one.", "Import that file as well: its events are those before the first one here.";
     ForkedPrefix = "session.forked_prefix": "Records are copies from the session that this one was forked from.", "They are marked as copies and counted there only.";
     NothingRecognised = "session.nothing_recognised": "A file that should hold a session holds no record that is known.", "Name the format with --from, or check that it is the right file.";
+    SessionRepeated = "session.repeated": "A session stands in more than one file.", "Each file has a log of its own, under the same id. Compare them: one may be an old copy of the other.";
     QueuedPrompt = "state.queued_prompt": "Input is still queued at the end.", "It waits to be given to the model.";
     LeftBeside = "session.left_beside": "Files that belong to the session lie beside the input and were not read.", "Import the directory instead.";
     Unreadable = "session.unreadable": "A file that belongs to the session could not be read.", "Check its permissions and import again.";

@@ -274,21 +274,17 @@ pub fn recover(state: &State, context: &Context<'_>) -> Recovery {
         return answer(Verdict::AwaitingHuman, reason, "R-REC-005", judge.take(takes));
     }
     let goes_on = |o: &&Owed| matches!(o.holds, Holds::Work | Holds::Chore);
-    if let Some(first) = judge.owed.iter().filter(|o| takes(o)).find(goes_on) {
-        let reason = first.obligation.reason.clone();
-        let mut recovery = answer(Verdict::Ready, reason, "R-REC-006", judge.take(takes));
-        if !state.declares(Recorded::ActionProposed) {
-            recovery.evidence.push(Evidence {
-                kind: EvidenceKind::UnseenCallsPossible,
-                text:
-                    "No source writes a call down before it acts, so there may have been more calls than the log holds."
-                        .into(),
-                event: None,
-            });
-        }
-        return recovery;
+    let (verdict, reason) = match judge.owed.iter().filter(|o| takes(o)).find(goes_on) {
+        Some(first) => (Verdict::Ready, first.obligation.reason.clone()),
+        None => (Verdict::Idle, "Nothing waits for anybody.".into()),
+    };
+    let mut recovery = answer(verdict, reason, "R-REC-006", judge.take(takes));
+    if !state.declares(Recorded::ActionProposed) {
+        let text = "No source writes a call down before it acts, so there may have been more calls than the log holds.";
+        let kind = EvidenceKind::UnseenCallsPossible;
+        recovery.evidence.push(Evidence { kind, text: text.into(), event: None });
     }
-    answer(Verdict::Idle, "Nothing waits for anybody.".into(), "R-REC-006", judge.take(takes))
+    recovery
 }
 
 /// Who else holds the session at the moment, and why that is known (R-REC-003, R-REC-028).

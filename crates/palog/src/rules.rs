@@ -89,6 +89,7 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::SessionMismatch
         | Code::ForkedPrefix
         | Code::NothingRecognised
+        | Code::SessionRepeated
         | Code::LeftBeside
         | Code::Unreadable
         | Code::DuplicateBlob => &[],
@@ -253,6 +254,10 @@ pub const RULES: &[Rule] = &[
         "R-TRN-010",
         "What hangs under a parent that comes later belongs to the turn that is open when the parent comes.",
     ),
+    rule(
+        "R-TRN-011",
+        "A response beside which something could not be read answers nothing as long as no stop is known.",
+    ),
     // the state as a whole
     rule("R-STA-001", "Of several reports on one response the last counts, and the response is counted once."),
     rule(
@@ -352,7 +357,7 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "R-REC-025",
-        "Where no source records proposals, a ready session may hide calls that were never written down.",
+        "Where no source records proposals, a ready or idle session may hide calls that were never written down.",
     ),
     rule("R-REC-026", "Recovery looks at the state, the time and what look-ups have seen, and does nothing itself."),
     rule("R-REC-028", "A lease is live until it is released, a greater epoch comes, or its time is over by the clock."),

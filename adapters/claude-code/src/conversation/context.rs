@@ -8,19 +8,16 @@ impl Conversation {
     pub(super) fn compaction(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
         let parent = self.link(here, Class::Boundary, digest);
         let meta = here.record.compact_metadata.as_ref();
-        let event = |ids: &Ids, uuid: &str| WindowItem::Event {
-            event: ids.event(Native::Uuid(uuid), 0).hex().into(),
-            parts: None,
-        };
+        let event = |uuid: &str| WindowItem::Event { event: self.event_of(uuid).hex().into(), parts: None };
         let mut window = Vec::new();
         if let Some(meta) = meta {
             let messages = meta.preserved_messages.as_ref();
             let segment = meta.preserved_segment.as_ref();
             let anchor =
                 messages.and_then(|m| m.anchor_uuid.as_deref()).or(segment.and_then(|s| s.anchor_uuid.as_deref()));
-            window.extend(anchor.map(|uuid| event(&self.out.ids, uuid)));
+            window.extend(anchor.map(event));
             match messages.and_then(|m| m.uuids.as_ref()) {
-                Some(uuids) => window.extend(uuids.iter().map(|uuid| event(&self.out.ids, uuid))),
+                Some(uuids) => window.extend(uuids.iter().map(|uuid| event(uuid))),
                 None => {
                     // Older boundaries name the ends of the segment only.
                     let ends = segment.and_then(|s| s.head_uuid.as_deref().zip(s.tail_uuid.as_deref()));
@@ -141,7 +138,7 @@ impl Conversation {
             let place = Place { names: Some(leaf.to_owned()), ..self.out.place(here.span) };
             self.summaries.push((key(leaf), place));
         }
-        let about = leaf.map(|leaf| self.out.ids.event(Native::Uuid(leaf), 0).hex().into());
+        let about = leaf.map(|leaf| self.event_of(leaf).hex().into());
         let data = NoteAdded { text: Some(Value::Inline(text.borrowed())), about, ..note("summary") };
         self.emit(here, ActorKind::Harness, None, data).map(drop)
     }

@@ -291,7 +291,12 @@ impl Target for Selected {
         let wanted = self.wanted.as_ref().is_none_or(|agent| *agent == name.session && name.parent.is_some());
         self.taken.push(wanted);
         if !wanted {
-            return Ok(Output { log: Box::new(self.progress.count(io::sink())), bulk: Bulk::Inline, sources: None });
+            return Ok(Output {
+                log: Box::new(self.progress.count(io::sink())),
+                bulk: Bulk::Inline,
+                sources: None,
+                again: false,
+            });
         }
         let mut output = self.inner.open(name)?;
         output.log = Box::new(self.progress.count(output.log));

@@ -637,8 +637,10 @@ impl Reducer {
     }
 
     fn note(&mut self, data: &NoteAdded<'_>) {
-        if &*data.kind != "summary" {
-            return;
+        match &*data.kind {
+            "summary" => {}
+            "torn" | "fragment" | "hole" | "unread" => return self.conversation.unreadable(),
+            _ => return,
         }
         let Some(title) = data.text.as_ref().and_then(|t| t.text()) else { return };
         let about = data.about.as_deref().map(Key::of);

@@ -57,6 +57,8 @@ struct Response {
     calls: bool,
     /// The newest message that the model sees, whole.
     whole: Option<u64>,
+    /// It may have a call that nobody could read (R-TRN-011).
+    unread: bool,
     usage: [Option<u32>; 5],
 }
 
@@ -74,7 +76,7 @@ impl Response {
             _ if self.failed => false,
             Stop::EndsTurn => self.whole.is_some() || !self.message,
             Stop::GoesOn => false,
-            Stop::Unknown => self.whole.is_some() && !self.calls,
+            Stop::Unknown => self.whole.is_some() && !self.calls && !self.unread,
         }
     }
 }
@@ -95,6 +97,8 @@ pub(super) struct Conversation {
     /// The response that a message of the model belongs to which names none; it ends with the first message that is not
     /// the model's.
     speaking: Option<Key>,
+    /// Something that could not be read stands since the last message that is not the model's.
+    unread: bool,
     /// How many responses have no name at all.
     unnamed: u64,
     /// Results that no later response has gone on from, in their order.
@@ -125,6 +129,7 @@ impl Conversation {
             own_responses: 0,
             usage: [None; 5],
             speaking: None,
+            unread: false,
             unnamed: 0,
             results: VecDeque::new(),
             spoke: None,
@@ -153,10 +158,12 @@ impl Conversation {
         // A summary for a compaction is nothing that the model says to anybody (R-TRN-004).
         let summary = data.purpose.as_deref() == Some("summary");
         let whole = data.in_context != Some(false) && data.partial != Some(true) && !summary;
+        let unread = self.unread;
         let response = self.response(key, at, named);
         response.message = true;
         response.newest = at.seq;
         response.calls |= data.parts.iter().any(|p| matches!(p, Part::Action { .. }));
+        response.unread |= unread || data.parts.iter().any(|p| matches!(p, Part::Opaque(_)));
         if whole {
             response.whole = Some(at.seq);
             let first = response.first;
@@ -167,6 +174,7 @@ impl Conversation {
     /// A message that is not the model's; `prompts`: it wants an answer, `results`: it tells results.
     pub(super) fn other_message(&mut self, event: &str, at: At, prompts: bool, results: bool) {
         self.speaking = None;
+        self.unread = false;
         if at.context_only {
             return;
         }
@@ -176,6 +184,14 @@ impl Conversation {
         } else if prompts {
             let turn = self.current();
             self.turns[turn].prompts.push(waiting);
+        }
+    }
+
+    /// Something could not be read: it may be a part of the response beside it (R-TRN-011).
+    pub(super) fn unreadable(&mut self) {
+        self.unread = true;
+        if let Some(response) = self.speaking.and_then(|key| self.responses.get_mut(&key)) {
+            response.unread = true;
         }
     }
 
@@ -219,6 +235,7 @@ impl Conversation {
                 message: false,
                 calls: false,
                 whole: None,
+                unread: false,
                 usage: [None; 5],
             }
         })
