@@ -323,6 +323,9 @@ pub(crate) struct Recover {
     /// JSON file with what was looked up
     #[arg(long, value_name = "FILE")]
     pub(crate) observe: Option<PathBuf>,
+    /// The log that this one was forked from, continues or works for
+    #[arg(long, value_name = "LOG")]
+    pub(crate) parent: Option<PathBuf>,
 }
 
 /// Whose request format a context is printed in.

@@ -655,6 +655,27 @@ fn recovery_compares_the_environment_with_what_was_recorded() {
 }
 
 #[test]
+fn recovery_of_a_continuation_looks_at_its_parent() {
+    let bench = Bench::new();
+    let opened = r#"o log.opened {"spec":"1.0-draft","session":"s","agent":{"name":"a"},"records":["action.proposed","action.started"]}"#;
+    let closed = r#"x log.closed {"how":"transferred"}"#;
+    let goes_on = r#"n log.opened {"spec":"1.0-draft","session":"s","agent":{"name":"b"},"records":["action.proposed","action.started"],"parent":{"log":"l1","event":"t","mode":"continue"}}"#;
+    bench.log("open.palog.jsonl", &[opened, PROMPT, TURN]);
+    bench.log("over.palog.jsonl", &[opened, PROMPT, closed]);
+    bench.file("next.palog.jsonl", log(&[goes_on]).replace(r#""log":"l1","seq""#, r#""log":"l2","seq""#));
+    let over = log(&[&goes_on.replace(r#""event":"t""#, r#""event":"x""#)]);
+    bench.file("moved.palog.jsonl", over.replace(r#""log":"l1","seq""#, r#""log":"l2","seq""#));
+    let recover = |log: &str, parent: &str| bench.run(&["recover", log, "--parent", parent, "--format", "json"]);
+    let refused = recover("next.palog.jsonl", "open.palog.jsonl").json();
+    assert_eq!(
+        (&refused["verdict"], &refused["obligations"][0]["rule"]),
+        (&"awaiting_human".into(), &"R-REC-029".into())
+    );
+    assert_eq!(recover("moved.palog.jsonl", "over.palog.jsonl").json()["verdict"], "ready");
+    assert_eq!(recover("open.palog.jsonl", "over.palog.jsonl").code, 2, "that is not its parent");
+}
+
+#[test]
 fn state_is_that_after_an_event() {
     let bench = Bench::new();
     bench.log("varied.palog.jsonl", &varied());

@@ -296,7 +296,7 @@ pub const RULES: &[Rule] = &[
     rule("R-WRK-006", "A command has its effect when it ends as applied."),
     rule(
         "R-WRK-007",
-        "An event about a task, attempt, step, command, grant, resource or checkpoint that the log does not have is reported.",
+        "An event about a source, task, attempt, step, command, grant, resource or checkpoint that the log does not have is reported.",
     ),
     // family
     rule("R-FAM-001", "A fork or a continuation goes on from the state of its parent at the event that it names."),

@@ -1,13 +1,16 @@
 //! Forks and continuations: logs that go on from the state of another one (spec 04, "Family").
 
+use std::io::{self, Read};
+
 use serde::{Deserialize, Serialize};
 
 use super::{Finding, Inputs, Reducer};
-use crate::diagnostic::{Code, Severity};
+use crate::diagnostic::{Code, Diagnostics, Severity};
 use crate::envelope::Event;
 use crate::events::{Data, EffectClass, ForkWorkspace, LogEnd, ParentMode};
 use crate::order::Order;
-use crate::state::{Counts, EventRef, Reason};
+use crate::reader::{Item, Reader};
+use crate::state::{Counts, EventRef, Reason, State};
 
 /// What is known of a log's parent beside what the state holds.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -21,6 +24,50 @@ pub(super) struct Family {
     copies: bool,
     /// The newest local write of a fork that shares its parent's workspace (R-FAM-003).
     shared_write: Option<EventRef>,
+}
+
+/// Reduces a log that goes on from `parent`: of that, the events up to the one that the log names, or all (R-FAM-001). A
+/// parent that does not have this event is not the one that is meant.
+///
+/// # Errors
+/// When one of the streams cannot be read. Whatever stands in them is no error.
+pub fn reduce_with_parent(parent: impl Read, log: impl Read) -> io::Result<(State, Diagnostics)> {
+    let mut reader = Reader::new(log);
+    let mut reducer = Reducer::new();
+    let mut parent = Some(parent);
+    while let Some(item) = reader.next()? {
+        match item {
+            Item::Event(event, line) => {
+                if let (Some(parent), Ok(Data::LogOpened(opened))) = (parent.take(), event.data())
+                    && let Some(found) =
+                        up_to(parent, opened.parent.as_ref().and_then(|parent| parent.event.as_deref()))?
+                {
+                    reducer = Reducer::after_parent(found);
+                }
+                reducer.apply(&event, Some(&line));
+            }
+            Item::Fault(fault) => reducer.fault(fault),
+        }
+    }
+    Ok(reducer.finish())
+}
+
+/// A reducer that has taken in a log up to the event `last`, or as a whole; `None` if the log does not have it.
+fn up_to(log: impl Read, last: Option<&str>) -> io::Result<Option<Reducer>> {
+    let mut reader = Reader::new(log);
+    let mut reducer = Reducer::new();
+    while let Some(item) = reader.next()? {
+        match item {
+            Item::Event(event, line) => {
+                reducer.apply(&event, Some(&line));
+                if last == Some(&*event.id) {
+                    return Ok(Some(reducer));
+                }
+            }
+            Item::Fault(fault) => reducer.fault(fault),
+        }
+    }
+    Ok(last.is_none().then_some(reducer))
 }
 
 impl Reducer {

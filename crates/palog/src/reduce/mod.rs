@@ -25,6 +25,7 @@ use std::io::{self, Read};
 
 use actions::{Actions, Mention};
 use family::Family;
+pub use family::reduce_with_parent;
 use inputs::Inputs;
 use ownership::Ownership;
 use path::{Adoption, GroupId, Node, Path, Placement};

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{ALL, Log, get, merge};
 use crate::diagnostic::{Code, Diagnostics, Severity};
 use crate::reader::{Item, Reader};
-use crate::reduce::Reducer;
+use crate::reduce::{Reducer, reduce_with_parent};
 use crate::state::{ActionState, ApprovalStatus, Count, PendingKind, State};
 
 fn take(reducer: &mut Reducer, log: &Log) {
@@ -62,6 +62,26 @@ fn a_log_goes_on_from_its_parents_state_or_says_that_history_is_missing() {
         with_parent(&other, &child("fork", json!({}))).0
     };
     assert!(stranger.actions.is_empty(), "another log is no parent");
+}
+
+/// R-FAM-001
+#[test]
+fn a_parent_counts_up_to_the_event_that_is_named() {
+    let reduced = |child: &Log| {
+        let (parent, child) = (parent(), child.text());
+        reduce_with_parent(parent.text().as_bytes(), child.as_bytes()).expect("memory can be read").0
+    };
+    let at = |event: &str| reduced(&child("fork", json!({"event": event})));
+    // e4 proposes a, e5 starts it.
+    assert_eq!(at("e4").actions.iter().map(|a| a.state).collect::<Vec<_>>(), [ActionState::Proposed]);
+    assert_eq!(at("e5").actions.iter().map(|a| a.state).collect::<Vec<_>>(), [ActionState::Running]);
+    let elsewhere = at("e99");
+    assert!(elsewhere.actions.is_empty() && !elsewhere.parent.expect("a parent").at_hand);
+    let mut whole = child("fork", json!({}));
+    whole.lines[0] = whole.lines[0].replace("\"event\":\"e5\",", "");
+    assert_eq!(reduced(&whole).actions.len(), 2);
+    let spawned = reduced(&child("spawn", json!({"event": "e5"})));
+    assert!(spawned.actions.is_empty(), "a child agent begins anew");
 }
 
 /// R-FAM-001
