@@ -44,17 +44,19 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         Code::UnproposedAction => called(log(code, Warning, 16, "", "toolu_7 was never proposed"), "toolu_7"),
         Code::EndedTwice => log(code, Warning, 31, "e30", "toolu_7 ended already at seq 28"),
         Code::ProposedTwice => log(code, Warning, 33, "e32", "toolu_7 is proposed again with other arguments"),
+        Code::ArgsMismatch => log(code, Error, 6, "e5", "the arguments of toolu_7 have the digest sha256:9d5ed6…"),
+        Code::SourceNotOpened => log(code, Warning, 7, "e6", "the source \"agent/a1b2c3\" is not open"),
         Code::KeyConflict => log(code, Error, 33, "e32", "the key \"deploy-42\" stands for other arguments already"),
         Code::NoBasis => log(code, Warning, 34, "e33", "\"looked\" does not keep an old executor from acting later"),
         Code::UnknownInput => log(code, Warning, 19, "", "the input \"i3\" ends and was never queued"),
         Code::VoidRequest => log(code, Void, 35, "e34", "Bash was started or ended before it was asked about"),
         Code::Diverged => log(code, Error, 24, "", "the line at seq 23 is not the one that was read last"),
         // What is told to a writer.
-        Code::Locked => file(code, Error, LOG, "another writer holds the lock of the file"),
+        Code::Locked => ruled(file(code, Error, LOG, "another writer holds the lock of the file")),
         Code::Closed => ruled(file(code, Error, LOG, "the log is closed; nothing but notes follows")),
-        Code::HeadMoved => file(code, Error, LOG, "the log has grown: its head is at seq 41"),
-        Code::StaleEpoch => file(code, Error, LOG, "the epoch is stale: the newest one is 3"),
-        Code::ForeignWrite => file(code, Error, LOG, "the log was replaced by another file while it was opened"),
+        Code::HeadMoved => ruled(file(code, Error, LOG, "the log has grown: its head is at seq 41")),
+        Code::StaleEpoch => ruled(file(code, Error, LOG, "the epoch is stale: the newest one is 3")),
+        Code::ForeignWrite => ruled(file(code, Error, LOG, "the log was replaced by another file while it was opened")),
         // What is known of calls and inputs at the end of a log or of a source.
         Code::CallWithoutResult | Code::ResultLost | Code::OrphanResult => {
             called(source(code, Warning, 8, None), "toolu_7")

@@ -117,7 +117,7 @@ const TURN: &str = r#"t turn.started {"turn":"t1","message":"u"}"#;
 const SAYS: &str = r#"a message.added {"role":"assistant","response":"r1","parts":[{"type":"text","text":"I will run the deployment."}]}"#;
 const CALLS: &str =
     r#"b message.added {"role":"assistant","response":"r1","parts":[{"type":"action","action":"toolu_1"}]}"#;
-const BASH: &str = r#"p action.proposed {"action":"toolu_1","name":"Bash","args":{"command":"./deploy.sh staging"},"args_digest":"sha256:6e9a61b3b9b5c1f7a1e0d6cbb26c3c1b1f6e5c8d2e3f40516273849506172839"}"#;
+const BASH: &str = r#"p action.proposed {"action":"toolu_1","name":"Bash","args":{"command":"./deploy.sh staging"},"args_digest":"sha256:337dd351f62e3d6cdfcd813c053f28bb686c949cb2f2dd65087d757a84f6d351"}"#;
 const STOP: &str = r#"r model.response {"response":"r1","model":"claude-opus-4-8","stop":"tool_use","usage":{"input":100,"output":20}}"#;
 
 fn fixtures() -> &'static Path {
@@ -194,8 +194,8 @@ fn varied() -> Vec<&'static str> {
         r#"e action.ended {"action":"toolu_1","outcome":"failed","applied":"yes","error":"exit 3"}"#,
         r#"m message.added {"role":"tool","parts":[{"type":"result","action":"toolu_1","parts":[{"type":"text","text":"exit 3: \u001b[31mno route\u001b[0m to host"}],"is_error":true,"final":true}]}"#,
         r#"a2 message.added {"role":"assistant","response":"r2","parts":[{"type":"reasoning","text":"The host is down."},{"type":"text","text":"Two more tries."},{"type":"action","action":"toolu_2"},{"type":"action","action":"toolu_3"}]}"#,
-        r#"p2 action.proposed {"action":"toolu_2","name":"Bash","args":{"command":"ping staging"},"args_digest":"sha256:00"}"#,
-        r#"p3 action.proposed {"action":"toolu_3","name":"Bash","args":{"command":"sleep 900"},"args_digest":"sha256:00"}"#,
+        r#"p2 action.proposed {"action":"toolu_2","name":"Bash","args":{"command":"ping staging"},"args_digest":"sha256:e79953ba3e333fdab65b64fed66976fd6cdd33819395e92cd4d0f56fb6ec23db"}"#,
+        r#"p3 action.proposed {"action":"toolu_3","name":"Bash","args":{"command":"sleep 900"},"args_digest":"sha256:1b669122be2b8c7c21c2d9ea879fdb8e62bb3426ec9e0b5ba4881cb501c5e3f6"}"#,
         r#"d approval.ended {"action":"toolu_2","outcome":"denied","reason":"not from here"}"#,
         r#"m2 message.added {"role":"tool","parts":[{"type":"result","action":"toolu_2","parts":[{"type":"text","text":"The user refused."}],"is_error":true,"final":true}]}"#,
         r#"m3 message.added {"role":"tool","parts":[{"type":"result","action":"toolu_3","parts":[{"type":"text","text":"Running in the background."}],"final":false}]}"#,

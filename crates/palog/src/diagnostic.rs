@@ -109,6 +109,7 @@ codes! {
     UnproposedAction = "action.not_proposed": "An action ends, starts or is asked about that was never proposed.", "It is taken as an action without arguments.";
     EndedTwice = "action.ended_twice": "An attempt ends twice, with the same effect.", "Nothing: it ended once.";
     ProposedTwice = "action.proposed_twice": "An action is proposed again, with other arguments.", "The first proposal counts. Report the program that reuses the id.";
+    ArgsMismatch = "action.args_mismatch": "The arguments of an action are not those that its digest was taken from.", "The line was changed, or the digest was taken from something else; compare with another copy.";
     KeyConflict = "action.key_conflict": "One idempotency key stands for two sets of arguments.", "Find out which of the two the target acted on.";
     NoBasis = "action.no_basis": "A reconciliation says that nothing happened, without a reason why nothing will.", "Fence the target or end the old executor, then reconcile again.";
     UnknownInput = "input.not_queued": "An input ends that was never queued.", "Nothing: it does not wait.";
@@ -124,6 +125,7 @@ codes! {
     ForeignRecord = "session.foreign_record": "A record belongs to another session.", "It is kept, and changes nothing here.";
     SessionMismatch = "session.id_mismatch": "A record carries another session id than its file.", "It is kept in the order of the file.";
     ForkedByReference = "session.forked_by_reference": "The history of the session goes on from a prefix in the file of another one.", "Import that file as well: its events are those before the first one here.";
+    SourceNotOpened = "source.not_opened": "An event names a source that the log does not open.", "The program that wrote the log breaks the format; report it there.";
     ForkedPrefix = "session.forked_prefix": "Records are copies from the session that this one was forked from.", "They are marked as copies and counted there only.";
     NothingRecognised = "session.nothing_recognised": "A file that should hold a session holds no record that is known.", "Name the format with --from, or check that it is the right file.";
     QueuedPrompt = "state.queued_prompt": "Input is still queued at the end.", "It waits to be given to the model.";

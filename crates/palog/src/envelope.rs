@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::de::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::events::{Data, Kind};
 use crate::json::{Raw, Str};
@@ -276,7 +276,7 @@ pub struct Event<'a> {
     #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
     pub copy: Option<Copy<'a>>,
     /// The native records that it came from.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "located", skip_serializing_if = "Vec::is_empty")]
     pub src: Vec<Src<'a>>,
     /// `true`: a reader that does not know the type may pass over the event.
     #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
@@ -285,10 +285,11 @@ pub struct Event<'a> {
     #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
     pub prev: Option<Str<'a>>,
     /// Vendor members that are worth having at hand, by reverse DNS name.
-    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present_object", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>"))]
     pub ext: Option<Raw<'a>>,
     /// The payload; its form depends on the type.
+    #[serde(deserialize_with = "object")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, serde_json::Value>"))]
     pub data: Raw<'a>,
 }
@@ -296,6 +297,30 @@ pub struct Event<'a> {
 /// Reads a member that must be there and may be `null`.
 fn required<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(d)
+}
+
+/// Reads a member that is an object, whatever stands in it.
+fn object<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Raw<'a>, D::Error> {
+    let raw = Raw::deserialize(d)?;
+    if raw.get().starts_with('{') { Ok(raw) } else { Err(D::Error::custom("an object is expected")) }
+}
+
+fn present_object<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<Raw<'a>>, D::Error> {
+    object(d).map(Some)
+}
+
+/// Reads native records, each of which names its place (R-ENV-019).
+fn located<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Vec<Src<'a>>, D::Error> {
+    let all = Vec::<Src<'a>>::deserialize(d)?;
+    let has_place = |src: &Src<'_>| {
+        let (bytes, row) = ((src.at.is_some(), src.len.is_some()), (src.table.is_some(), src.key.is_some()));
+        matches!((bytes, row), ((true, true), (false, false)) | ((false, false), (true, true)))
+    };
+    if all.iter().all(has_place) {
+        Ok(all)
+    } else {
+        Err(D::Error::custom("`src` needs `at` and `len`, or `table` and `key`"))
+    }
 }
 
 impl<'a> Event<'a> {
@@ -459,6 +484,29 @@ mod tests {
         let event = Event::parse(line).expect("an event");
         assert_eq!(event.data.get(), r#"{"a":1e400,"a":"\ud83d"}"#);
         assert!(event.is_ignorable());
+    }
+
+    /// R-ENV-002, R-ENV-019, R-ENV-025
+    #[test]
+    fn payloads_are_objects_and_native_records_have_a_place() {
+        let parse = |more: &str, data: &str| {
+            let line = format!(
+                r#"{{"palog":1,"log":"l","seq":0,"id":"e","type":"x.a/b","time":null,"actor":{{"kind":"user"}},{more}"data":{data}}}"#
+            );
+            Event::parse(&line).map(|_| ()).map_err(|e| e.to_string())
+        };
+        for bad in ["[]", "null", "1", "\"{}\""] {
+            assert!(parse("", bad).expect_err(bad).contains("an object is expected"), "{bad}");
+            assert!(parse(&format!(r#""ext":{bad},"#), "{}").is_err(), "{bad}");
+        }
+        assert_eq!(parse(r#""ext": {"org.example":1},"#, " {}"), Ok(()));
+        let src = |place: &str| parse(&format!(r#""src":[{{"source":"s"{place}}}],"#), "{}");
+        for good in [r#","at":0,"len":1"#, r#","table":"t","key":"k","how":"degraded""#] {
+            assert_eq!(src(good), Ok(()), "{good}");
+        }
+        for bad in ["", r#","at":0"#, r#","len":1"#, r#","table":"t""#, r#","at":0,"len":1,"table":"t","key":"k""#] {
+            assert!(src(bad).expect_err(bad).contains("`at` and `len`"), "{bad}");
+        }
     }
 
     /// R-ENV-020

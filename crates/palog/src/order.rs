@@ -4,6 +4,9 @@ use crate::diagnostic::{Code, Severity};
 use crate::envelope::Event;
 use crate::reader::Line;
 
+/// Bytes of the longest id of an event (R-ENV-007).
+const LONGEST_ID: usize = 128;
+
 /// What is wrong with the place of an event, before its payload is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
@@ -41,6 +44,13 @@ impl Order {
                 return false;
             }
             Some(_) => {}
+        }
+        if event.id.is_empty() || event.id.len() > LONGEST_ID {
+            let why = format!("an id of {} bytes; 1 to {LONGEST_ID} are allowed", event.id.len());
+            self.error(Code::BadEnvelope, "R-ENV-007", why);
+        }
+        if line.is_some_and(|line| !begins_with_the_version(line.bytes)) {
+            self.error(Code::BadEnvelope, "R-ENV-001", "the first member is not `palog`".into());
         }
         let print = line.map_or_else(|| print_of(event), |line| fingerprint(0, line.bytes));
         if event.seq < self.next {
@@ -91,6 +101,11 @@ impl Order {
     fn find(&mut self, code: Code, severity: Severity, rule: &'static str, why: String) {
         self.findings.push(Finding { code, severity, rule, why });
     }
+}
+
+fn begins_with_the_version(line: &[u8]) -> bool {
+    let inside = line.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
+    inside.trim_ascii_start().starts_with(b"\"palog\"")
 }
 
 /// The fingerprint of an event whose line is not at hand.

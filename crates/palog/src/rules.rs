@@ -17,8 +17,8 @@ pub fn find(id: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.id == id)
 }
 
-/// Ids of the rules that a finding of `code` can be about (spec 07, "Diagnostics"). What only importers find is about sources,
-/// and what only a writer is told is about its place in the world: no rule of the table binds these.
+/// Ids of the rules that a finding of `code` can be about (spec 07, "Diagnostics"). What only importers find is about sources:
+/// no rule of the table binds these.
 #[must_use]
 pub const fn of(code: Code) -> &'static [&'static str] {
     match code {
@@ -30,8 +30,11 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         Code::MissingBlob => &["R-BYT-012"],
         Code::BlobMismatch => &["R-BYT-012", "R-BYT-013"],
         Code::Diverged => &["R-BYT-020"],
+        Code::Locked => &["R-BYT-022"],
+        Code::HeadMoved | Code::StaleEpoch => &["R-BYT-024"],
+        Code::ForeignWrite => &["R-BYT-027"],
         Code::UnsupportedVersion => &["R-ENV-001"],
-        Code::BadEnvelope => &["R-ENV-002", "R-ENV-007"],
+        Code::BadEnvelope => &["R-ENV-001", "R-ENV-002", "R-ENV-007"],
         Code::NotOpened => &["R-ENV-003"],
         Code::OtherLog => &["R-ENV-004"],
         Code::SeqGap | Code::SeqRepeated | Code::SeqConflict => &["R-ENV-005"],
@@ -45,7 +48,8 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         Code::BadType => &["R-ENV-014"],
         Code::NewerMinor => &["R-ENV-015"],
         Code::AfterClose | Code::Closed => &["R-ENV-016"],
-        Code::ProposedTwice => &["R-ACT-002"],
+        Code::ProposedTwice | Code::ArgsMismatch => &["R-ACT-002"],
+        Code::SourceNotOpened => &["R-ENV-019"],
         Code::EndsDisagree => &["R-ACT-003"],
         Code::EndedTwice => &["R-ACT-005"],
         Code::CallWithoutResult | Code::ResultLost => &["R-ACT-013"],
@@ -78,11 +82,7 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::NothingRecognised
         | Code::LeftBeside
         | Code::Unreadable
-        | Code::DuplicateBlob
-        | Code::Locked
-        | Code::HeadMoved
-        | Code::StaleEpoch
-        | Code::ForeignWrite => &[],
+        | Code::DuplicateBlob => &[],
     }
 }
 
@@ -105,6 +105,18 @@ pub const RULES: &[Rule] = &[
     rule("R-BYT-014", "The media type of a reference to a blob says how the value is had back."),
     rule("R-BYT-018", "A value that is carried does not change."),
     rule("R-BYT-020", "Reading after a cursor gives every later line once, in order."),
+    rule("R-BYT-022", "One program at a time writes to a log."),
+    rule("R-BYT-023", "A log that a writer takes over is one that it understands."),
+    rule("R-BYT-024", "An append can be made conditional on the head and on the epoch."),
+    rule(
+        "R-BYT-025",
+        "Events that are appended as a group get into the log all or none, unless the process ends in mid write: then each line that got in is whole.",
+    ),
+    rule("R-BYT-026", "A writer says for each append how durable it is when it is acknowledged."),
+    rule(
+        "R-BYT-027",
+        "A writer that finds the log changed by somebody else goes on only behind whole lines in sequence.",
+    ),
     // envelope
     rule(
         "R-ENV-001",
@@ -135,6 +147,10 @@ pub const RULES: &[Rule] = &[
     rule("R-ENV-015", "A newer minor version only adds, so that its logs can be read."),
     rule("R-ENV-016", "Nothing but notes follows `log.closed`."),
     rule("R-ENV-018", "Members that a reader does not know are ignored, and kept where the event is copied."),
+    rule(
+        "R-ENV-019",
+        "An event that comes from native records names them, by a source that is open and a place in it.",
+    ),
     rule("R-ENV-020", "An optional member that does not apply is absent, never null."),
     rule(
         "R-ENV-026",

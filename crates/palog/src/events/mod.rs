@@ -84,7 +84,7 @@ macro_rules! events {
             /// When the type is known and the payload does not have its form.
             pub fn parse(name: &'a str, text: &'a str) -> Result<Self, serde_json::Error> {
                 match name {
-                    $($name => serde_json::from_str(text).map(Data::$variant),)*
+                    $($name => serde_json::from_str(text).map(Data::$variant).and_then(Data::checked),)*
                     _ => Raw::parse(text).map(|raw| Data::Other(name.into(), raw)),
                 }
             }
@@ -141,6 +141,16 @@ events! {
 }
 
 impl<'a> Data<'a> {
+    /// Refuses what the types alone cannot tell.
+    fn checked(self) -> Result<Self, serde_json::Error> {
+        match &self {
+            Data::ContextCompacted(d) if d.window.is_some() == d.pruned.is_some() => {
+                Err(serde::de::Error::custom("either `window` or `pruned` is expected"))
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// Every value in the payload that a writer may move to a blob (spec 01, "Long lines").
     #[must_use]
     pub fn values_mut(&mut self) -> Vec<&mut Value<'a>> {

@@ -260,7 +260,7 @@ impl LogFile {
         let foreign = |why: String| {
             let place = Place { offset: Some(self.end), ..Place::default() };
             AppendError::ForeignWrite(Box::new(
-                Diagnostic::new(Code::ForeignWrite, Severity::Error, place).because(why),
+                Diagnostic::new(Code::ForeignWrite, Severity::Error, place).rule("R-BYT-027").because(why),
             ))
         };
         if is_unlinked(&meta) {
@@ -486,7 +486,8 @@ fn appender(path: &Path, file: &File) -> Result<File, OpenError> {
         Ok(out)
     } else {
         let why = "the log was replaced by another file while it was opened";
-        let diagnostic = Diagnostic::new(Code::ForeignWrite, Severity::Error, Place::default()).because(why);
+        let diagnostic =
+            Diagnostic::new(Code::ForeignWrite, Severity::Error, Place::default()).rule("R-BYT-027").because(why);
         Err(OpenError::Refused(Box::new(diagnostic)))
     }
 }

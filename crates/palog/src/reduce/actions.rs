@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::attempt::{Attempt, End, Fate, Reconciliation};
-use super::path::Key;
+use super::path::{Adoptions, GroupId, Key};
 use super::sources::Sources;
 use super::{Finding, Origin};
 use crate::diagnostic::{Code, Severity};
@@ -80,6 +80,8 @@ pub(super) struct Mention<'e> {
     pub(super) origin: Origin,
     pub(super) inherited: bool,
     pub(super) turn: usize,
+    /// What it hangs under.
+    pub(super) group: Option<GroupId>,
     /// Whether the start of an action that is proposed here would be recorded.
     pub(super) starts_recorded: bool,
     /// Whether the end of a request that is made here would be recorded.
@@ -107,6 +109,8 @@ pub(super) struct Actions {
     dirty: BTreeSet<usize>,
     open: BTreeSet<usize>,
     dirty_requests: BTreeSet<usize>,
+    /// Those that were proposed under a parent that was still to come.
+    hanging: Vec<(usize, GroupId)>,
     /// What was found wrong with the event at hand.
     pub(super) findings: Vec<Finding>,
 }
@@ -163,10 +167,10 @@ impl Actions {
         at
     }
 
-    /// `action.proposed`. Returns the number of the action if it is a new proposal.
-    pub(super) fn propose(&mut self, state: &mut State, data: &ActionProposed<'_>, m: &Mention<'_>) -> Option<usize> {
+    /// `action.proposed`.
+    pub(super) fn propose(&mut self, state: &mut State, data: &ActionProposed<'_>, m: &Mention<'_>) {
         let at = self.mention(state, &data.action, m);
-        let action = &mut state.actions[self.facts[at].slot?];
+        let Some(action) = self.facts[at].slot.and_then(|slot| state.actions.get_mut(slot)) else { return };
         let effect = data.effect.as_ref();
         let class = effect.and_then(|e| e.class).unwrap_or(EffectClass::Unknown);
         if action.proposed.is_some() {
@@ -179,8 +183,9 @@ impl Actions {
                     why: format!("{} is proposed again with other arguments", data.action),
                 });
             }
-            return None;
+            return;
         }
+        self.hanging.extend(m.group.map(|group| (at, group)));
         action.name = Some(data.name.to_string());
         action.kind = data.kind.unwrap_or(ActionKind::Tool);
         action.class = class;
@@ -206,7 +211,6 @@ impl Actions {
         if action.kind == ActionKind::Question {
             self.ask(state, at, &data.action, ApprovalKind::Question, &Mention { ends_recorded: true, ..*m });
         }
-        Some(at)
     }
 
     /// `action.started`.
@@ -421,14 +425,6 @@ impl Actions {
         }
     }
 
-    /// The action belongs to another turn.
-    pub(super) fn attribute(&mut self, state: &mut State, at: usize, turn: usize) {
-        if let Some(action) = self.facts[at].slot.and_then(|slot| state.actions.get_mut(slot)) {
-            action.turn = Count(turn as u64);
-            self.dirty.insert(at);
-        }
-    }
-
     /// Asks anew what is recorded, after a source was replaced (R-STA-005).
     pub(super) fn redeclare(&mut self, state: &mut State, sources: &Sources) {
         for at in self.open.iter().chain(&self.dirty).copied().collect::<BTreeSet<_>>() {
@@ -450,7 +446,14 @@ impl Actions {
     }
 
     /// Brings the state up to date; `answered` is the newest turn that was.
-    pub(super) fn settle(&mut self, state: &mut State, answered: Option<usize>) {
+    pub(super) fn settle(&mut self, state: &mut State, answered: Option<usize>, adoptions: &Adoptions) {
+        for (at, group) in &self.hanging {
+            let Some(action) = self.facts[*at].slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
+            let proposed = action.proposed.as_ref().map_or(action.seq, |p| p.seq);
+            if let Some(adopted) = adoptions.of(Some(*group), proposed.0) {
+                action.turn = Count(adopted.turn as u64);
+            }
+        }
         for at in std::mem::take(&mut self.dirty) {
             let facts = &self.facts[at];
             let Some(slot) = facts.slot else { continue };

@@ -3,8 +3,8 @@
 //! It is pure and deterministic: no clock, no input or output, no randomness (R-STA-006). It is total: what is wrong with a
 //! log becomes a diagnostic, and where nothing can be concluded any more, a reason in the state (R-STA-007).
 //!
-//! Memory grows with calls, inputs and turns, with about 32 bytes for each event that can be a parent, 8 for each line and
-//! 80 for each response; texts are not kept.
+//! Memory grows with calls, inputs and turns, with about 32 bytes for each event, 8 for each line and 80 for each response;
+//! texts are not kept.
 
 mod actions;
 mod attempt;
@@ -20,8 +20,8 @@ use std::io::{self, Read};
 
 use actions::{Actions, Mention};
 use inputs::Inputs;
+use path::{Adoption, GroupId, Node, Path, Placement};
 pub(crate) use path::{Key, KeyHasher, KeyMap};
-use path::{Node, Path, Placement};
 use sources::Sources;
 use turns::{At, Conversation};
 
@@ -90,6 +90,7 @@ pub struct Reducer {
     observation_by_name: HashMap<(Box<str>, Box<str>), usize>,
     sources: Sources,
     source_names: Vec<String>,
+    source_by_name: HashMap<Box<str>, u32>,
     title: Option<String>,
     /// Titles with the event that each is about.
     summaries: Vec<(Option<Key>, String)>,
@@ -122,6 +123,7 @@ impl Reducer {
             observation_by_name: HashMap::new(),
             sources: Sources::default(),
             source_names: Vec::new(),
+            source_by_name: HashMap::new(),
             title: None,
             summaries: Vec::new(),
             latest: None,
@@ -227,10 +229,14 @@ impl Reducer {
             self.report_at(finding, event, origin);
         }
         if let Some(group) = placement.awaited_by {
-            for action in self.conversation.adopt(&event.id, event.seq, group, placement.group) {
-                self.actions.attribute(&mut self.state, action, self.conversation.current());
-            }
+            self.conversation.arrive(&event.id, group);
+            self.adopt(group, event.seq);
         }
+    }
+
+    /// What hangs in `group` belongs to the newest turn (R-TRN-010).
+    fn adopt(&mut self, group: GroupId, seq: u64) {
+        self.path.adopt(group, Adoption { seq, turn: self.conversation.current() });
     }
 
     fn copied(&self, event: &Event<'_>) -> Copied {
@@ -282,8 +288,12 @@ impl Reducer {
             let finding = Finding { code: Code::Cycle, severity: Severity::Warning, rule: "R-ENV-010", why };
             self.report_at(finding, event, origin);
         }
-        if let (Some((group, outer)), Some(parent)) = (placement.begins, event.parent.as_deref()) {
-            self.conversation.begin(group, outer);
+        if placement.duplicate {
+            let why = format!("the id {:?} stands twice", event.id);
+            let finding = Finding { code: Code::DuplicateId, severity: Severity::Error, rule: "R-ENV-007", why };
+            self.report_at(finding, event, origin);
+        }
+        if let (true, Some(parent)) = (placement.begins, event.parent.as_deref()) {
             self.missing.push((Key::of(parent), parent.to_owned(), event.id.to_string(), origin));
         }
         placement
@@ -306,6 +316,7 @@ impl Reducer {
             origin,
             inherited,
             turn: self.conversation.current(),
+            group: placement.group,
             starts_recorded: false,
             ends_recorded: false,
         };
@@ -329,10 +340,7 @@ impl Reducer {
             Data::ModelResponse(data) => self.conversation.model_response(data, at),
             Data::ActionProposed(data) => {
                 let starts_recorded = self.records(Recorded::ActionStarted, None, event.seq);
-                let proposed = self.actions.propose(&mut self.state, data, &Mention { starts_recorded, ..mention });
-                if let (Some(action), Some(group)) = (proposed, at.group) {
-                    self.conversation.hang(action, group);
-                }
+                self.actions.propose(&mut self.state, data, &Mention { starts_recorded, ..mention });
             }
             Data::ActionStarted(data) => self.actions.start(&mut self.state, &data.action, data.attempt, &mention),
             Data::ActionEnded(data) => self.actions.end(&mut self.state, data, &mention),
@@ -441,10 +449,8 @@ impl Reducer {
         let ends_recorded = self.records(Recorded::TurnEnded, None, at.seq);
         self.conversation.start(data.turn.as_deref(), message, at.seq, ends_recorded, at.context_only);
         self.inputs.pass(&mut self.state);
-        if let (Some(message), Some(group)) = (message, self.conversation.hangs_under(message)) {
-            for action in self.conversation.adopt(message, at.seq, group, None) {
-                self.actions.attribute(&mut self.state, action, self.conversation.current());
-            }
+        if let Some(group) = self.conversation.hangs_under(message) {
+            self.adopt(group, at.seq);
         }
     }
 
@@ -504,27 +510,27 @@ impl Reducer {
             return;
         }
         let Some(title) = data.text.as_ref().and_then(|t| t.text()) else { return };
-        let Reducer { summaries, path, .. } = self;
-        let valid = |about: &Option<Key>| about.is_none_or(|about| path.has(&about));
-        let newest = summaries.iter().rposition(|(about, _)| valid(about));
-        let mut at = 0;
-        summaries.retain(|(about, _)| {
-            at += 1;
-            Some(at - 1) == newest || !valid(about)
-        });
-        summaries.push((data.about.as_deref().map(Key::of), title.into_owned()));
+        let about = data.about.as_deref().map(Key::of);
+        if about.is_none() {
+            self.summaries.clear();
+        } else if self.summaries.last().is_some_and(|(last, _)| *last == about) {
+            self.summaries.pop();
+        }
+        self.summaries.push((about, title.into_owned()));
     }
 
     fn origin(&mut self, event: &Event<'_>, line: Option<&Line<'_>>) -> Origin {
         if let Some(src) = event.src.first()
             && let (Some(offset), Some(length)) = (src.at, src.len)
         {
-            let known = self.source_names.iter().position(|name| *name == *src.source);
+            let known = self.source_by_name.get(&*src.source).copied();
             let at = known.unwrap_or_else(|| {
+                let at = u32::try_from(self.source_names.len()).unwrap_or(u32::MAX);
                 self.source_names.push(src.source.to_string());
-                self.source_names.len() - 1
+                self.source_by_name.insert((*src.source).into(), at);
+                at
             });
-            return Origin { source: u32::try_from(at).ok(), line: 0, offset, length };
+            return Origin { source: Some(at), line: 0, offset, length };
         }
         line.map_or_else(Origin::default, |line| Origin {
             source: None,
@@ -549,8 +555,10 @@ impl Reducer {
 
     /// Derives what follows from the facts so far.
     fn settle(&mut self) {
+        let adoptions = self.path.adoptions();
+        self.conversation.settle(&adoptions);
         let answered = self.conversation.answered();
-        self.actions.settle(&mut self.state, answered);
+        self.actions.settle(&mut self.state, answered, &adoptions);
         let state = &mut self.state;
         state.unseen = sources::unseen(state);
         let summary = self.summaries.iter().rfind(|(about, _)| about.is_none_or(|about| self.path.has(&about)));

@@ -114,6 +114,44 @@ fn ids_are_short_and_unique() {
     assert_eq!(found(sound().user(&"i".repeat(128), json!({})).text()), []);
 }
 
+/// R-ENV-001
+#[test]
+fn the_version_comes_first() {
+    let note = json!({"kind": "x"});
+    let note = sound().with("note.added", note, json!({})).lines[5].clone();
+    let moved = note.replacen("{\"palog\":1,", "{\"ignorable\":true,\"palog\":1,", 1);
+    finds(&sound().line(&moved), Code::BadEnvelope, Severity::Error, "R-ENV-001");
+    assert_eq!(found(sound().line(&moved.replace("\"ignorable\":true,", " ")).text()), []);
+}
+
+/// R-ENV-019
+#[test]
+fn native_records_are_of_a_source_that_is_open() {
+    let src = |name: &str| json!({"src": [{"source": name, "at": 0, "len": 1}]});
+    let log = || Log::imported(&[]);
+    assert_eq!(found(log().user("p", src("main")).text()), []);
+    finds(&log().user("p", src("other")), Code::SourceNotOpened, Severity::Warning, "R-ENV-019");
+}
+
+/// R-ACT-002
+#[test]
+fn a_digest_is_that_of_the_arguments() {
+    let args = r#"{"n":1.0, "n":2}"#;
+    let blob = |digest: &str| json!({"$blob": digest, "size": 16, "media": "application/json"});
+    let with = |value: &str, digest: &str| {
+        let log = sound().propose("a", json!({"args": "ARGS", "args_digest": digest}));
+        found(log.text().replace("\"ARGS\"", value))
+    };
+    let mismatch = [(Code::ArgsMismatch, Severity::Error, "R-ACT-002")];
+    let right = digest(args.as_bytes());
+    assert_eq!(with(args, &right), []);
+    assert_eq!(with(args, &digest(br#"{"n":2}"#)), mismatch);
+    assert_eq!(with(&json!({"$literal": "ARGS"}).to_string(), &digest(b"\"ARGS\"")), []);
+    assert_eq!(with(&blob(&right).to_string(), &right), []);
+    assert_eq!(with(&blob(&digest(b"else")).to_string(), &right), mismatch);
+    assert_eq!(with(r#"{"$omitted":{"reason":"redacted"}}"#, &right), []);
+}
+
 /// R-ENV-008
 #[test]
 fn prev_names_the_line_before() {
@@ -147,6 +185,10 @@ fn faults_of_types_and_payloads() {
     );
     assert_eq!(found(sound().add("x.org.example/kept", empty()).text()), []);
     finds(&sound().add("action.ended", json!({"action": "a"})), Code::BadPayload, Severity::Error, "R-ENV-013");
+    for both_or_neither in [empty(), json!({"window": [], "pruned": []})] {
+        finds(&sound().add("context.compacted", both_or_neither), Code::BadPayload, Severity::Error, "R-ENV-013");
+    }
+    assert_eq!(found(sound().add("context.compacted", json!({"window": []})).text()), []);
     finds(&sound().add("x.kept", empty()), Code::BadType, Severity::Error, "R-ENV-014");
     let newer = Log::opened(json!({"spec": "1.7"}));
     finds(&newer, Code::NewerMinor, Severity::Info, "R-ENV-015");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{ALL, Log, stepwise};
+use super::{ALL, Log, line_of, stepwise};
 use crate::events::{ActionKind, Applied, EffectClass};
 use crate::recover::{Context, Verdict, recover};
 use crate::state::{ActionState, Doubt, State, Told};
@@ -125,7 +125,7 @@ fn renumber(mut log: Log) -> Log {
     for (seq, line) in log.lines.iter_mut().enumerate() {
         let mut event: Value = serde_json::from_str(line).expect("a line of ours");
         event["seq"] = json!(seq);
-        *line = event.to_string();
+        *line = line_of(event);
     }
     log
 }

@@ -68,10 +68,10 @@ impl Log {
     pub(crate) fn with(mut self, kind: &str, data: Value, more: Value) -> Self {
         let seq = self.lines.len();
         let mut event = json!({
-            "palog": 1, "log": "l", "seq": seq, "id": format!("e{seq}"), "type": kind, "time": null, "actor": {"kind": "harness"}, "data": data
+            "log": "l", "seq": seq, "id": format!("e{seq}"), "type": kind, "time": null, "actor": {"kind": "harness"}, "data": data
         });
         merge(&mut event, more);
-        self.lines.push(event.to_string());
+        self.lines.push(line_of(event));
         self
     }
 
@@ -187,6 +187,12 @@ impl Log {
     pub(crate) fn approvals(&self) -> Vec<(String, ApprovalStatus)> {
         self.state().approvals.into_iter().map(|Approval { approval, status, .. }| (approval, status)).collect()
     }
+}
+
+/// The line of an event: the version comes first.
+pub(crate) fn line_of(mut event: Value) -> String {
+    let palog = event.as_object_mut().and_then(|event| event.remove("palog")).unwrap_or(json!(1));
+    event.to_string().replacen('{', &format!("{{\"palog\":{palog},"), 1)
 }
 
 /// The payload of a proposal.
