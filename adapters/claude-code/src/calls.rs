@@ -57,6 +57,8 @@ impl Call {
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     by_id: HashMap<String, Call>,
+    /// Ids of the calls that start a subagent, by the hash of their prompt.
+    by_prompt: HashMap<u64, VecDeque<String>>,
     newest_response: u32,
     results: VecDeque<(EventId, Place)>,
 }
@@ -96,6 +98,9 @@ impl Calls {
             at: place.offset.unwrap_or_default(),
             len: place.length.unwrap_or_default(),
         };
+        if let Some(prompt) = prompt {
+            self.by_prompt.entry(prompt).or_default().push_back(id.to_owned());
+        }
         self.by_id.insert(id.to_owned(), call);
         action(id, uses)
     }
@@ -137,12 +142,17 @@ impl Calls {
 
     /// The first call that starts a subagent with this prompt and has none yet.
     pub(crate) fn spawn_by_prompt(&mut self, prompt: u64) -> Option<Caller> {
-        let mut found: Vec<(&String, &mut Call)> =
-            self.by_id.iter_mut().filter(|(_, c)| c.spawn.is_some_and(|s| s.prompt == prompt && !s.linked)).collect();
-        found.sort_by_key(|(_, call)| call.at);
-        let (id, call) = found.into_iter().next()?;
-        call.spawn = Some(Spawn { prompt, linked: true });
-        Some(call.caller(id))
+        let ids = self.by_prompt.get_mut(&prompt)?;
+        while let Some(id) = ids.pop_front() {
+            // The id may have been used again since.
+            if let Some(call) = self.by_id.get_mut(&id)
+                && call.spawn.is_some_and(|spawn| spawn.prompt == prompt && !spawn.linked)
+            {
+                call.spawn = Some(Spawn { prompt, linked: true });
+                return Some(call.caller(&id));
+            }
+        }
+        None
     }
 
     /// Calls of which the model was told nothing, in the order of the source: id, place, and whether a later response came.

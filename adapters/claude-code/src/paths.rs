@@ -9,6 +9,7 @@ use std::sync::Arc;
 use palog_adapter::Span;
 use palog_adapter::source::path_name;
 
+use crate::forks::Siblings;
 use crate::history;
 
 /// How much of a file is looked at to tell what it is, in bytes.
@@ -63,8 +64,8 @@ pub struct Session {
     pub(crate) locator: String,
     /// What belongs to it, in the order of source names.
     pub(crate) sidecars: Vec<Sidecar>,
-    /// Transcripts of the same project that begin with the same record: forks of one another.
-    pub(crate) siblings: Vec<PathBuf>,
+    /// Transcripts of the same project that may be forks of one another, this one among them.
+    pub(crate) siblings: Arc<Siblings>,
 }
 
 impl Session {
@@ -201,7 +202,7 @@ pub fn session_from_stdin(bytes: File) -> Session {
         stdin: Some(Arc::new(bytes)),
         locator: "-".into(),
         sidecars: Vec::new(),
-        siblings: Vec::new(),
+        siblings: Arc::default(),
     }
 }
 
@@ -225,7 +226,7 @@ fn discover_file(path: &Path) -> io::Result<Discovery> {
         stdin: None,
         locator: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         sidecars: Vec::new(),
-        siblings: Vec::new(),
+        siblings: Arc::default(),
     });
     Ok(found)
 }
@@ -244,16 +245,15 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mu
         }
         known
     });
-    let mut families: HashMap<&str, Vec<&PathBuf>> = HashMap::new();
+    let first = |path: &Path| heads.get(path).and_then(Option::as_deref);
+    let mut families: HashMap<&str, Vec<PathBuf>> = HashMap::new();
     for path in &transcripts {
-        if let Some(first) = heads.get(path).and_then(Option::as_deref) {
-            families.entry(first).or_default().push(path);
+        if let Some(first) = first(path) {
+            families.entry(first).or_default().push(path.clone());
         }
     }
-    let family = |path: &Path| {
-        let first = heads.get(path).and_then(Option::as_deref);
-        first.and_then(|first| families.get(first)).into_iter().flatten().map(|other| other.to_path_buf())
-    };
+    let families: HashMap<&str, Arc<Siblings>> =
+        families.into_iter().map(|(first, paths)| (first, Arc::new(Siblings::new(paths)))).collect();
     for path in &transcripts {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut sidecars = Vec::new();
@@ -300,7 +300,7 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mu
             stdin: None,
             locator: relative(path, base),
             sidecars,
-            siblings: family(path).filter(|other| other != path).collect(),
+            siblings: first(path).and_then(|first| families.get(first)).cloned().unwrap_or_default(),
         });
     }
     Ok(())

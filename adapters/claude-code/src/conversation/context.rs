@@ -9,7 +9,7 @@ impl Conversation {
         let parent = self.link(here, Class::Boundary, digest);
         let meta = here.record.compact_metadata.as_ref();
         let event = |uuid: &str| WindowItem::Event { event: self.event_of(uuid).hex().into(), parts: None };
-        let mut window = Vec::new();
+        let (mut window, mut whole) = (Vec::new(), true);
         if let Some(meta) = meta {
             let messages = meta.preserved_messages.as_ref();
             let segment = meta.preserved_segment.as_ref();
@@ -21,7 +21,9 @@ impl Conversation {
                 None => {
                     // Older boundaries name the ends of the segment only.
                     let ends = segment.and_then(|s| s.head_uuid.as_deref().zip(s.tail_uuid.as_deref()));
-                    let between = ends.and_then(|(head, tail)| self.graph.between(head, tail)).unwrap_or_default();
+                    let between = ends.map(|(head, tail)| self.graph.between(head, tail, &mut self.budget));
+                    whole = between != Some(None);
+                    let between = between.flatten().unwrap_or_default();
                     window
                         .extend(between.into_iter().map(|e| WindowItem::Event { event: e.hex().into(), parts: None }));
                 }
@@ -39,7 +41,15 @@ impl Conversation {
             tokens_before: meta.and_then(|m| m.pre_tokens),
             tokens_after: meta.and_then(|m| m.post_tokens),
         };
-        self.emit(here, ActorKind::Harness, parent, compacted).map(drop)
+        if whole {
+            return self.emit(here, ActorKind::Harness, parent, compacted).map(drop);
+        }
+        let place = self.out.place(here.span);
+        let why = "what was preserved cannot be followed from one of its ends to the other";
+        let odd = Diagnostic::new(Code::UnexpectedShape, Severity::Warning, place).because(why);
+        self.out.log.diagnostics.push(odd);
+        let src = vec![src(&self.out.source, here.span, Some(SrcHow::Degraded))];
+        self.emit_from(here, ActorKind::Harness, parent, compacted, src).map(drop)
     }
 
     /// The content of some results was taken out of the context.

@@ -2,6 +2,41 @@
 
 use super::*;
 
+/// Records of subagents inside their parent's transcript.
+#[derive(Debug, Default)]
+pub(crate) struct Sidechains {
+    /// Where the records of each agent stand, in order of appearance.
+    agents: Vec<(String, Vec<Span>)>,
+    by_agent: HashMap<String, usize>,
+    by_record: HashMap<Key, usize>,
+}
+
+impl Sidechains {
+    /// Takes a record in, and says whose it is. A record that names no agent belongs to that of its parent.
+    fn add(&mut self, uuid: &str, parent: Option<&str>, agent: Option<&str>, span: Span) -> &str {
+        let by_parent = || parent.and_then(|parent| self.by_record.get(&key(parent)).copied());
+        let known = match agent {
+            Some(agent) => self.by_agent.get(agent).copied(),
+            None => by_parent(),
+        };
+        let index = known.unwrap_or_else(|| {
+            let agent = agent.map_or_else(|| format!("sidechain-{uuid}"), str::to_owned);
+            self.by_agent.insert(agent.clone(), self.agents.len());
+            self.agents.push((agent, Vec::new()));
+            self.agents.len() - 1
+        });
+        self.by_record.insert(key(uuid), index);
+        let (agent, spans) = &mut self.agents[index];
+        spans.push(span);
+        agent
+    }
+
+    /// The agents and the places of their records.
+    pub(crate) fn take(&mut self) -> Vec<(String, Vec<Span>)> {
+        std::mem::take(&mut self.agents)
+    }
+}
+
 impl Conversation {
     /// Keeps a record that maps to nothing (R-EVT-010).
     pub(super) fn keep(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
@@ -43,21 +78,11 @@ impl Conversation {
     pub(super) fn sidechain(&mut self, here: &mut Here<'_>) -> Written {
         let Some(uuid) = here.record.uuid.as_deref() else { return Ok(()) };
         let parent = match &here.record.parent_uuid {
-            Nullable::Some(parent) => self.sidechain_of.get(&key(parent)).copied(),
+            Nullable::Some(parent) => Some(parent.as_str()),
             Nullable::Null | Nullable::Absent => None,
         };
-        let agent = here.record.agent_id.as_deref();
-        let index = agent
-            .and_then(|id| self.sidechains.iter().position(|(known, _)| known == id))
-            .or(if agent.is_none() { parent } else { None })
-            .unwrap_or_else(|| {
-                let id = agent.map_or_else(|| format!("sidechain-{uuid}"), str::to_owned);
-                self.sidechains.push((id, Vec::new()));
-                self.sidechains.len() - 1
-            });
-        self.sidechain_of.insert(key(uuid), index);
-        self.sidechains[index].1.push(here.span);
-        let child = ids::log(&FORMAT, &self.sidechains[index].0);
+        let agent = self.sidechains.add(uuid, parent, here.record.agent_id.as_deref(), here.span);
+        let child = ids::log(&FORMAT, agent);
         let about = Value::from(child.as_str());
         let data = NoteAdded { text: Some(about), ..note("sidechain") };
         self.emit(here, ActorKind::Importer, None, data).map(drop)

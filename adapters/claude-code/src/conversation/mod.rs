@@ -10,6 +10,7 @@ mod messages;
 mod results;
 
 use identity::Seen;
+use kept::Sidechains;
 pub(crate) use messages::{prompt_text, text_hash};
 
 use std::collections::{HashMap, HashSet};
@@ -118,6 +119,9 @@ pub(crate) struct Conversation {
     carried: String,
     is_agent: bool,
     graph: Graph,
+    /// How many messages windows may still list that the source does not: it grows with each record, so that a log grows as its
+    /// source does.
+    budget: usize,
     /// Records with an id that are not in the graph.
     others: HashMap<Key, Seen>,
     pub(crate) calls: Calls,
@@ -140,9 +144,8 @@ pub(crate) struct Conversation {
     /// Sizes and references of spilled files, by their names.
     pub(crate) spilled: HashMap<String, Value<'static>>,
     newest: Option<Time<'static>>,
-    /// Spans of sidechain records in this transcript, by agent id, in order of appearance.
-    pub(crate) sidechains: Vec<(String, Vec<Span>)>,
-    sidechain_of: HashMap<Key, usize>,
+    /// Records of subagents in this transcript.
+    pub(crate) sidechains: Sidechains,
 }
 
 type Written = Result<(), WriteError>;
@@ -160,6 +163,7 @@ impl Conversation {
             carried,
             is_agent,
             graph: Graph::default(),
+            budget: 1 << 16,
             others: HashMap::new(),
             calls: Calls::default(),
             responses: HashMap::new(),
@@ -176,14 +180,14 @@ impl Conversation {
             blobs: HashSet::new(),
             spilled: HashMap::new(),
             newest: None,
-            sidechains: Vec::new(),
-            sidechain_of: HashMap::new(),
+            sidechains: Sidechains::default(),
         }
     }
 
     /// Maps one record. `exact` says that `text` is the source's own bytes.
     fn record(&mut self, read: &Read<'_, Record<'_>>, text: &str, exact: bool, span: Span) -> Written {
         let record = &read.members;
+        self.budget += 16;
         let kind = record.kind();
         let tree = record.uuid.is_some();
         let digest = identity::digest(record, text);

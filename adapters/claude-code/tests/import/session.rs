@@ -120,7 +120,7 @@ impl Session {
         let (state, _) = reduce(log.as_slice()).expect("memory can be read");
         let recovery = recover(&state, &Context::new());
         let sources = sibling(paths[0], "sources");
-        Imported { report, events, state, recovery, sources, folder }
+        Imported { report, events, state, recovery, sources, _folder: folder }
     }
 }
 
@@ -144,8 +144,8 @@ pub(crate) struct Imported {
     pub(crate) recovery: Recovery,
     /// Where the kept sources are.
     pub(crate) sources: PathBuf,
-    /// Where the logs are.
-    pub(crate) folder: TempDir,
+    /// Goes away with this.
+    _folder: TempDir,
 }
 
 impl Imported {

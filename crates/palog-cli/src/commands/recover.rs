@@ -66,7 +66,8 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Recover) -> Result<Exit, Failu
             let texts: HashSet<&str> = recovery.obligations.iter().map(|o| o.subject.id.as_str()).collect();
             let facts = Facts::gather(&log, overview.vendor(), &calls, &texts).map_err(|e| log.unreadable(&e))?;
             let style = terminal.out_style;
-            Page { overview: &overview, state: &state, recovery: &recovery, facts: &facts, now, style }
+            let actions = state.actions.iter().map(|action| (action.action.as_str(), action)).collect();
+            Page { overview: &overview, state: &state, actions, recovery: &recovery, facts: &facts, now, style }
                 .render(&mut terminal.out)?;
         }
     }

@@ -1,5 +1,6 @@
 //! The page that a person reads after a crash: what happened, what is known, what is not, what waits, and what to do.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use jiff::{SignedDuration, Timestamp};
@@ -31,6 +32,8 @@ const WIDTH: usize = 96;
 pub(crate) struct Page<'a> {
     pub(crate) overview: &'a Overview,
     pub(crate) state: &'a State,
+    /// The actions of the state, by their ids.
+    pub(crate) actions: HashMap<&'a str, &'a Action>,
     pub(crate) recovery: &'a Recovery,
     pub(crate) facts: &'a Facts,
     /// The time that ages are counted to.
@@ -455,7 +458,7 @@ impl Page<'_> {
     }
 
     fn action(&self, owed: &Obligation) -> Option<&Action> {
-        owed.call.as_ref().and_then(|call| self.state.action(&call.action))
+        owed.call.as_ref().and_then(|call| self.actions.get(call.action.as_str()).copied())
     }
 
     /// A call as a person recognises it.
