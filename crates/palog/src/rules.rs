@@ -188,11 +188,8 @@ pub const RULES: &[Rule] = &[
         "R-ACT-005",
         "Otherwise an end decides; of ends that differ in outcome only, failed stands before cancelled before succeeded.",
     ),
-    rule("R-ACT-006", "Without an end, one denial denies."),
-    rule(
-        "R-ACT-007",
-        "Without an end or a denial, a start, or a result that says that the action goes on, makes it running.",
-    ),
+    rule("R-ACT-006", "Without an end or a start, one denial denies."),
+    rule("R-ACT-007", "Without an end, a start, or a result that says that the action goes on, makes it running."),
     rule("R-ACT-008", "An action is awaiting while a request is open whose end would have been recorded."),
     rule(
         "R-ACT-009",

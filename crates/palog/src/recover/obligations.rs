@@ -212,6 +212,10 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
             let reason = format!("{name} needs leave anew: {flaw}.");
             return self.owe(action, Decision::Ask, "R-REC-018", reason, Holds::Person, true);
         }
+        if action.proposed.is_none() {
+            let reason = format!("{name} was not started, and nothing says what it should do.");
+            return self.owe(action, Decision::Ask, "R-REC-016", reason, Holds::Person, true);
+        }
         let reason = format!("{name} was not started.");
         self.owe(action, Decision::Run, "R-REC-016", reason, Holds::Work, false);
     }

@@ -626,14 +626,14 @@ impl Actions {
         let ended =
             |outcomes: &[ApprovalOutcome]| requests.iter().any(|(_, o)| o.is_some_and(|o| outcomes.contains(&o)));
         let lapsed = [ApprovalOutcome::Expired, ApprovalOutcome::Withdrawn];
-        if ended(&[ApprovalOutcome::Denied]) {
-            return (ActionState::Denied, None, Applied::No);
-        }
         if facts.goes_on && newest == 1 {
             return (ActionState::Running, None, Applied::Yes);
         }
         if attempt.is_some_and(|a| !a.starts.is_empty()) {
             return (ActionState::Running, None, Applied::Unknown);
+        }
+        if ended(&[ApprovalOutcome::Denied]) {
+            return (ActionState::Denied, None, Applied::No);
         }
         if requests.iter().any(|(at, o)| o.is_none() && self.requests[*at].ends_recorded) {
             return (ActionState::Awaiting, None, Applied::No);

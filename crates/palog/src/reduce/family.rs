@@ -150,7 +150,8 @@ impl Reducer {
         }
         let acts = |id: &str, may: bool| {
             let action = self.actions.known_action(&self.state, id)?;
-            (may && !action.inherited && action.class == EffectClass::WriteLocal).then_some(())
+            let writes = matches!(action.class, EffectClass::WriteLocal | EffectClass::Unknown);
+            (may && !action.inherited && writes).then_some(())
         };
         let wrote = match data {
             Data::ActionProposed(data) => {

@@ -717,7 +717,7 @@ impl Reducer {
         let mut pending = Vec::new();
         let mut unresolved: Vec<Count> = Vec::new();
         for (action, since) in self.actions.open(&self.state).filter(|(a, _)| !a.inherited && !a.passed_over) {
-            let reads_only = action.state == ActionState::Unknown && action.only_reads();
+            let reads_only = matches!(action.state, ActionState::Unknown | ActionState::Running) && action.only_reads();
             let undelivered = action.is_settled() && action.told == Told::Nothing;
             if !action.is_settled() && !reads_only && action.doubt != Some(Doubt::Accepted) {
                 unresolved.push(action.turn);
