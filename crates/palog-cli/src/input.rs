@@ -238,7 +238,8 @@ fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<S
             &mut terminal.err,
             format_args!("{}: {summary} while reading {name}\n", terminal.err_style.yellow("note")),
         );
-        terminal.help(&format!("palog import {name} -o DIR/ tells them one by one"));
+        let subject = if session.path().is_none() { "-" } else { name };
+        terminal.help(&format!("palog import {subject} -o DIR/ tells them one by one"));
     }
     Ok(Opened { name: name.into(), blobs: None, path: None, imported: true, file })
 }

@@ -35,6 +35,10 @@ impl Bench {
         path
     }
 
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("a file")
+    }
+
     /// Writes a log made of `events`.
     fn log(&self, name: &str, events: &[&str]) -> PathBuf {
         self.file(name, log(events))
@@ -602,6 +606,22 @@ fn a_look_up_that_shows_a_holder_makes_the_session_owned() {
     bench.file("wrong.json", r#"{"fact":1}"#);
     assert_eq!(bench.run(&["recover", &path, "--observe", "wrong.json"]).code, 3);
     assert_eq!(bench.run(&["recover", &path, "--now", "yesterday"]).code, 2);
+}
+
+#[test]
+fn a_snapshot_takes_the_place_of_snapshots_only() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    bench.file("notes.txt", "mine");
+    let log = bench.read("varied.palog.jsonl");
+    for (path, was) in [("varied.palog.jsonl", log.as_str()), ("notes.txt", "mine")] {
+        let refused = bench.run(&["state", "varied.palog.jsonl", "--snapshot", path]);
+        assert_eq!((refused.code, bench.read(path).as_str()), (1, was), "{}", refused.err);
+    }
+    assert_eq!(bench.run(&["state", "varied.palog.jsonl", "--at", "3", "--snapshot", "s.json"]).code, 0);
+    let first = bench.read("s.json");
+    assert_eq!(bench.run(&["state", "varied.palog.jsonl", "--snapshot", "s.json"]).code, 0);
+    assert_ne!(bench.read("s.json"), first);
 }
 
 #[test]

@@ -31,9 +31,9 @@ use ownership::Ownership;
 use path::{Adoption, GroupId, Node, Path, Placement};
 pub(crate) use path::{Key, KeyHasher, KeyMap};
 use serde::{Deserialize, Serialize};
-pub use snapshot::SnapshotError;
 #[cfg(feature = "schema")]
 pub(crate) use snapshot::SnapshotOf;
+pub use snapshot::{SnapshotError, is_snapshot};
 use sources::Sources;
 use turns::{At, Conversation};
 use work::Work;
