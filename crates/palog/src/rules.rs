@@ -90,6 +90,7 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::ForkedPrefix
         | Code::NothingRecognised
         | Code::SessionRepeated
+        | Code::NotFollowed
         | Code::LeftBeside
         | Code::Unreadable
         | Code::DuplicateBlob => &[],

@@ -61,6 +61,22 @@ impl Conversation {
         self.emit(here, ActorKind::Importer, None, data).map(drop)
     }
 
+    /// Calls in a record of no known kind may have run as any others.
+    pub(super) fn calls_of_unknown(&mut self, here: &mut Here<'_>) -> Written {
+        let Some((_, content)) = message(here.record) else { return Ok(()) };
+        let Content::Blocks(blocks) = content else { return Ok(()) };
+        if blocks.iter().all(|block| *block.members.r#type != *"tool_use") {
+            return Ok(());
+        }
+        let (_, calls) = self.model_parts(here, content, self.responses.len() as u32)?;
+        here.odd = false;
+        for call in calls {
+            let src = vec![src(&self.out.source, here.span, Some(SrcHow::Synthesized))];
+            self.emit_from(here, ActorKind::Model, None, call, src)?;
+        }
+        Ok(())
+    }
+
     /// A record that the source wrote once more.
     pub(super) fn replayed(&mut self, here: &mut Here<'_>, first: EventId, kind: &str) -> Written {
         let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };

@@ -220,7 +220,7 @@ impl Conversation {
     }
 
     /// The parts of a record of the model's side and the calls in it. A call that cannot be read stands among the parts alone.
-    fn model_parts<'d>(
+    pub(super) fn model_parts<'d>(
         &mut self,
         here: &mut Here<'_>,
         content: &'d Content<'_>,

@@ -274,6 +274,7 @@ impl Conversation {
                 self.keep(&mut here, &kind, digest)?;
                 if !known && !matches!(&*record.r#type, "user" | "system" | "summary") {
                     self.unread(&mut here)?;
+                    self.calls_of_unknown(&mut here)?;
                 }
             }
         }

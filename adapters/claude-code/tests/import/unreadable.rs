@@ -122,8 +122,7 @@ fn what_cannot_be_read_behind_a_text_may_be_the_call_that_belongs_to_it() {
         ("a fragment", text_and(|s| s.line(torn))),
         ("a hole", text_and(|s| s.line([0; 900]))),
         ("a value that is no record", text_and(|s| s.line("[1]"))),
-        ("a kind that is not known", text_and(|s| s.line(call.replace("\"assistant\"", "\"Assistant\"")))),
-        ("two kinds", text_and(|s| s.line(twice(r#""type":"assistant""#, r#""type":"user""#)(call.clone())))),
+        ("a kind that is not known", text_and(|s| s.record(json!({"type": "of-the-future"})))),
         ("no content", text_and(|s| s.record(json!({"type": "assistant", "message": {"id": "m1"}})))),
         ("content of another form", text_and(|s| s.model("m1", None, json!(7)))),
         ("a block that is not known", text_and(|s| s.model("m1", None, json!([{"type": "tool_use_2"}])))),
@@ -133,6 +132,18 @@ fn what_cannot_be_read_behind_a_text_may_be_the_call_that_belongs_to_it() {
     for (what, imported) in cases {
         assert_eq!(imported.verdict(), Verdict::Ready, "{what}");
         assert!(imported.warns_of_unseen_calls(), "{what}");
+    }
+}
+
+#[test]
+fn a_call_in_a_record_of_no_known_kind_is_a_call() {
+    let call = call_record();
+    let two_kinds = twice(r#""type":"assistant""#, r#""type":"user""#)(call.clone());
+    for line in [call.replace("\"assistant\"", "\"Assistant\""), two_kinds] {
+        let imported = text_and(|s| s.line(&line));
+        assert_eq!((imported.verdict(), imported.is("c1")), (Verdict::NeedsReconcile, ActionState::Unknown), "{line}");
+        let proposed = imported.of_type("action.proposed").next().expect("a proposal");
+        assert_eq!(proposed["src"][0]["how"], "synthesized");
     }
 }
 
