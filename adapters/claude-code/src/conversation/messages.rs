@@ -245,6 +245,9 @@ impl Conversation {
                 .then(|| spawn_prompt(m.input.as_ref()))
                 .map(|p| crate::calls::prompt_hash(&p.unwrap_or_default()));
             let action = self.calls.propose(&id, m.name.as_deref(), number, &self.out.place(here.span), prompt);
+            if let Some((call, _)) = self.calls.get_mut(&id) {
+                call.background = m.input.as_ref().is_some_and(in_background);
+            }
             parts.push(Part::Action { action: action.clone().into() });
             let (Some(_), Some(name)) = (&m.id, &m.name) else {
                 here.odd = true;
@@ -426,6 +429,18 @@ fn spawn_prompt(input: Option<&Raw<'_>>) -> Option<String> {
     }
     let input: Input<'_> = serde_json::from_str(input?.get()).ok()?;
     Some(input.prompt?.text()?.into_owned())
+}
+
+/// Whether the input of a call asks for the background. Where that cannot be read, it may.
+fn in_background(input: &Raw<'_>) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(bound(deserialize = "'de: 'a"))]
+    struct Input<'a> {
+        run_in_background: Option<Raw<'a>>,
+    }
+    read::<Input<'_>>(input.get()).is_ok_and(|Read { members, repeated, .. }| {
+        repeated || members.run_in_background.is_some_and(|flag| flag.get() != "false")
+    })
 }
 
 /// Content that only the provider understands.

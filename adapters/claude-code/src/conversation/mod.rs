@@ -36,7 +36,7 @@ use crate::calls::Calls;
 use crate::graph::{Class, Graph, Key, Parent, key};
 use crate::members::{Read, read};
 use crate::queue::{Operation, Queue};
-use crate::record::{Block, Content, Message, Nullable, Record, ToolUseResult, looks_like_record};
+use crate::record::{Block, Content, Message, Nullable, Record, ToolUseResult, is_misspelt, looks_like_record};
 use crate::tools::{self, Facts, Verdict};
 
 /// Types that are known and kept without being mapped (`spec/sources/claude-code.md`, "Records").
@@ -130,6 +130,8 @@ pub(crate) struct Conversation {
     superseded: (String, Vec<Place>),
     queue: Queue,
     undecided: Vec<Undecided>,
+    /// Where the record before this one ends, of those that are mapped.
+    record_end: u64,
     refused: Vec<Undecided>,
     withdrawn: Vec<InputEnded<'static>>,
     descending: bool,
@@ -170,6 +172,7 @@ impl Conversation {
             superseded: Default::default(),
             queue: Queue::default(),
             undecided: Vec::new(),
+            record_end: 0,
             refused: Vec::new(),
             withdrawn: Vec::new(),
             descending: false,
