@@ -39,6 +39,8 @@ pub(crate) struct Record<'a> {
     pub(crate) git_branch: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_read")]
     pub(crate) message: Option<Read<'a, Message<'a>>>,
+    #[serde(rename = "sourceToolAssistantUUID")]
+    pub(crate) source_tool_assistant_uuid: Option<Raw<'a>>,
     pub(crate) tool_use_result: Option<Raw<'a>>,
     pub(crate) tool_denial_kind: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_flag")]
@@ -409,6 +411,11 @@ impl<'a> Record<'a> {
     pub(crate) fn is_recognised(&self) -> bool {
         let snapshot = matches!(&*self.r#type, "file-history-snapshot" | "file-history-delta");
         self.uuid.is_some() || self.session_id.is_some() || self.leaf_uuid.is_some() || snapshot
+    }
+
+    /// Whether it has what only the record of a result has.
+    pub(crate) fn has_marks_of_result(&self) -> bool {
+        [&self.source_tool_assistant_uuid, &self.tool_use_result, &self.tool_denial_kind].iter().any(|m| m.is_some())
     }
 
     /// Whether the client marked the record as coming from a background task.
