@@ -380,6 +380,11 @@ impl Conversation {
         self.responses.values_mut().for_each(|response| response.usage = [None; 5]);
     }
 
+    /// A fork only inherits what its parent asked for (R-FAM-002).
+    pub(super) fn forget_lost_calls(&mut self) {
+        self.responses.values_mut().for_each(|response| response.asks = None);
+    }
+
     /// Whether the end of the newest turn would be recorded cannot be said any more.
     pub(super) fn suspend(&mut self) {
         let current = self.current();
