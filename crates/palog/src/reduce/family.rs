@@ -126,6 +126,7 @@ impl Reducer {
         self.prompts = 0;
         self.conversation.forget_counts();
         if fork {
+            self.conversation.forget_lost_calls();
             state.inputs.clear();
             self.inputs = Inputs::default();
             (state.lease, state.epoch) = (None, None);
