@@ -300,12 +300,15 @@ fn an_item_that_nobody_can_read_does_not_let_its_turn_be_answered() {
         "shell",
         "shell_call",
         "tool_call",
+        "tool_search_call",
         "tool_use",
         "ghost_snapshot",
     ] {
         let named = json!({"name": "shell", "arguments": "{\"command\":[\"deploy\"]}", "call_id": "c"});
         let nameless = json!({"id": "c", "action": {"command": ["deploy"]}});
-        for members in [named, nameless] {
+        // A search for tools has such a form.
+        let known = kind == "tool_search_call";
+        for members in [Some(named), (!known).then_some(nameless)].into_iter().flatten() {
             for lines in [
                 [item(kind, members.clone()), say("assistant", "I will.")],
                 [say("assistant", "I will."), item(kind, members.clone())],
@@ -450,6 +453,7 @@ fn an_end_fits_its_call_or_ends_nothing() {
         elsewhere(zero.clone(), "another thread", "t1"),
         elsewhere(zero.clone(), support::SESSION, "t9"),
         done("CommandExecution", "c", "t1", json!({"status": "declined", "exit_code": 0})),
+        done("CommandExecution", "c", "t1", json!({"status": "failed", "exit_code": 0})),
     ] {
         let found = made(asked(&[call("c", "exec_command"), odd.clone()]));
         assert_eq!((found.actions(), found.verdict), (vec!["c unknown".to_owned()], Verdict::NeedsReconcile), "{odd}");

@@ -103,8 +103,10 @@ impl Rollout {
         let r#type = item.r#type.as_deref().unwrap_or_default();
         let asks = [&item.arguments, &item.input, &item.action].iter().any(|member| member.is_some());
         let calls = asks || item.call_id.is_some();
-        // None of these has anything of a call.
-        if calls && matches!(r#type, "message" | "reasoning" | "agent_message" | "ghost_snapshot") {
+        // None of these has anything of a call, and calls that are not the client's have no name.
+        if calls && matches!(r#type, "message" | "reasoning" | "agent_message" | "ghost_snapshot")
+            || item.name.is_some() && OPAQUE.contains(&r#type)
+        {
             return self.odd(here, kind);
         }
         match r#type {

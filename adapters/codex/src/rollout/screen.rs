@@ -145,7 +145,7 @@ impl Rollout {
             }
         };
         if outcome == End::Open {
-            if done.status.as_deref() == Some("declined") {
+            if done.exit_code.is_some() && done.status.as_deref() != Some("in_progress") {
                 self.warn_call(Code::UnexpectedShape, here, call);
             }
             return self.keep(here, kind);
@@ -283,9 +283,9 @@ fn command(done: &Done<'_>) -> End {
         (Some("declined"), None) => End::Declined,
         // What was refused has no code.
         (Some("declined" | "in_progress"), _) => End::Open,
-        (_, Some(0)) => End::At(Outcome::Succeeded, Applied::Yes),
+        (None | Some("completed"), Some(0)) => End::At(Outcome::Succeeded, Applied::Yes),
         // Killed commands have the code -1.
-        (_, Some(_)) => End::At(Outcome::Failed, Applied::Yes),
+        (_, Some(code)) if code != 0 => End::At(Outcome::Failed, Applied::Yes),
         (Some("failed"), None) => End::At(Outcome::Failed, Applied::Unknown),
         _ => End::Open,
     }
@@ -294,7 +294,7 @@ fn command(done: &Done<'_>) -> End {
 fn patch(done: &Done<'_>) -> End {
     match (done.status.as_deref(), done.success) {
         (Some("declined"), None | Some(false)) => End::Declined,
-        (Some("completed"), _) | (None, Some(true)) => End::At(Outcome::Succeeded, Applied::Yes),
+        (Some("completed"), None | Some(true)) | (None, Some(true)) => End::At(Outcome::Succeeded, Applied::Yes),
         // Some of its files may have been changed.
         (Some("failed"), _) | (None, Some(false)) => End::At(Outcome::Failed, Applied::Unknown),
         _ => End::Open,
