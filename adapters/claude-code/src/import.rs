@@ -117,6 +117,7 @@ fn spawned_by(session: &str, action: Option<String>) -> Parent<'static> {
         event: None,
         action: action.map(Into::into),
         mode: ParentMode::Spawn,
+        workspace: None,
     }
 }
 
@@ -151,6 +152,7 @@ fn run<'s>(
             event: last_shared.as_deref().map(|uuid| ids.event(Native::Uuid(uuid), 0).hex().into()),
             action: None,
             mode: ParentMode::Fork,
+            workspace: None,
         })
     });
     let mut log = Log::open(&FORMAT, &job.session, parent, output)?;

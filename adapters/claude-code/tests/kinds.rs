@@ -89,7 +89,10 @@ impl Outcome {
     /// Imports what lies at `path`.
     fn learn(&mut self, path: &Path) {
         let found = discover(path).expect("the input can be read");
-        for session in &found.sessions {
+        // Some faults are those of other formats.
+        for session in
+            found.sessions.iter().filter(|s| s.path().is_none_or(|p| !found.unrecognised.iter().any(|u| u == p)))
+        {
             let folder = tempfile::tempdir().expect("a folder");
             let mut target = Directory::new(folder.path());
             let report = import(session, &mut target, &Options::default()).expect("an import");

@@ -309,29 +309,44 @@ pub fn peek(
     mut take: impl FnMut(&str) -> bool,
 ) -> io::Result<u64> {
     bytes.seek(SeekFrom::Start(0))?;
+    let count = each(&mut *bytes, looks_like_record, |text, _| take(text))?;
+    bytes.seek(SeekFrom::Start(0))?;
+    Ok(count)
+}
+
+/// Offers the text of each record, with its place, until `take` says that it has enough. Returns the number of physical lines
+/// that were looked at.
+///
+/// # Errors
+/// When the input cannot be read.
+pub fn each(
+    input: impl io::Read,
+    looks_like_record: impl Fn(&str) -> bool,
+    mut take: impl FnMut(&str, Span) -> bool,
+) -> io::Result<u64> {
     let mut count = 0;
-    {
-        let mut lines = Lines::new(&mut *bytes).of_any_length();
-        'lines: while let Next::Line(line) | Next::TornTail(line) = lines.next_line()? {
-            count += 1;
-            let mark = if line.offset == 0 && line.bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-            let line = line.bytes[mark..].trim_ascii();
-            let (text, _) = framing::text(line);
-            if serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok() {
-                if take(&text) {
-                    break;
-                }
-                continue;
+    let mut lines = Lines::new(input).of_any_length();
+    while let Next::Line(line) | Next::TornTail(line) = lines.next_line()? {
+        count += 1;
+        let mark = if line.offset == 0 && line.bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let lead = mark + line.bytes[mark..].len() - line.bytes[mark..].trim_ascii_start().len();
+        let bytes = line.bytes[lead..].trim_ascii_end();
+        let span =
+            |at: usize, len: usize| Span { at: line.offset + (lead + at) as u64, len: len as u64, line: line.number };
+        let (text, _) = framing::text(bytes);
+        if serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok() {
+            if take(&text, span(0, bytes.len())) {
+                break;
             }
-            for piece in framing::recover(line, &looks_like_record) {
-                let Piece::Record { at, len } = piece else { continue };
-                let (text, _) = framing::text(&line[at..at + len]);
-                if take(&text) {
-                    break 'lines;
-                }
+            continue;
+        }
+        for piece in framing::recover(bytes, &looks_like_record) {
+            let Piece::Record { at, len } = piece else { continue };
+            let (text, _) = framing::text(&bytes[at..at + len]);
+            if take(&text, span(at, len)) {
+                return Ok(count);
             }
         }
     }
-    bytes.seek(SeekFrom::Start(0))?;
     Ok(count)
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use palog::blob::BlobStore;
 use palog::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use palog::reader::Reader;
-use palog_claude_code::{self as claude_code, Discovery, ImportError, Session, Stream};
+use palog_import::{self as vendors, Discovery, ImportError, Session, Stream, Vendor};
 
 use tempfile::TempDir;
 
@@ -45,11 +45,6 @@ impl Opened {
     /// Reads from the beginning.
     pub(crate) fn reader(&self) -> Result<Reader<&File>, Failure> {
         self.start().map(Reader::new)
-    }
-
-    /// What came, for an import.
-    pub(crate) fn into_session(self) -> Session {
-        claude_code::session_from_stdin(self.file)
     }
 
     /// The file, for what goes to its beginning by itself.
@@ -103,11 +98,11 @@ pub(crate) enum Content {
     Other,
 }
 
-/// Tells by the first bytes what follows.
+/// Tells by the first bytes what follows. What a vendor compresses is something else than a compressed log.
 fn content(head: &[u8]) -> Content {
     match head {
         [] => Content::Empty,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Content::Zstd,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] if Vendor::of(head).is_none() => Content::Zstd,
         head if head.starts_with(MAGIC) => Content::Log,
         _ => Content::Other,
     }
@@ -128,23 +123,26 @@ pub(crate) fn stream(path: &Path, session: Option<&str>) -> Result<Option<(Opene
         let why = "--session chooses among the sessions of files and directories, and a stream holds one";
         return Err(Failure::new(Exit::Usage, why));
     }
-    let opened = if is_dash(path) {
+    let mut opened = if is_dash(path) {
         spool("standard input", io::stdin().lock())?
     } else {
         spool(&name, File::open(path).map_err(unreadable)?)?
     };
-    let mut head = Vec::new();
-    opened.start()?.take(MAGIC.len() as u64).read_to_end(&mut head).map_err(|e| opened.unreadable(&e))?;
-    opened.start()?;
-    Ok(Some((opened, content(&head))))
+    let head = vendors::head(&mut opened.file).and_then(|head| opened.file.rewind().map(|()| head));
+    let content = content(&head.map_err(|e| opened.unreadable(&e))?);
+    Ok(Some((opened, content)))
+}
+
+/// The session that came from a stream.
+pub(crate) fn session_from_stream(opened: Opened, only: Option<Vendor>) -> Result<Session, Failure> {
+    let name = opened.name;
+    Session::from_stdin(opened.file, only).map_err(|e| Failure::unreadable(&name, &e))
 }
 
 /// What a file holds.
 pub(crate) fn content_of(path: &Path) -> Result<Content, Failure> {
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut head));
-    read.map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
-    Ok(content(&head))
+    let head = File::open(path).and_then(vendors::head);
+    head.map(|head| content(&head)).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))
 }
 
 /// The failure for a compressed input.
@@ -189,7 +187,8 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
             Content::Empty => Err(Failure::new(Exit::Unreadable, format!("{} is empty", opened.name))),
             Content::Other => {
                 let name = opened.name.clone();
-                import(terminal, &name, opened.into_session(), None)
+                let session = session_from_stream(opened, None)?;
+                import(terminal, &name, session, None)
             }
         };
     }
@@ -209,7 +208,7 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
             Content::Other => {}
         }
     }
-    let found = discover(path)?;
+    let found = discover(path, None)?;
     let chosen = choose_session(&name, &found.sessions, wanted)?;
     if !found.beside.is_empty() {
         terminal.help(&beside(&found));
@@ -220,18 +219,18 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
 }
 
 /// Finds the sessions at a path.
-pub(crate) fn discover(path: &Path) -> Result<Discovery, Failure> {
+pub(crate) fn discover(path: &Path, only: Option<Vendor>) -> Result<Discovery, Failure> {
     let name = path.display().to_string();
-    let found = claude_code::discover(path).map_err(|e| Failure::unreadable(&name, &e))?;
+    let found = vendors::discover(path, only).map_err(|e| Failure::unreadable(&name, &e))?;
     if found.sessions.is_empty() {
         let mut failure = Failure::new(Exit::NothingMatched, format!("{name} holds no session that is known"));
         if let Some(first) = found.unrecognised.first() {
             failure =
                 failure.help(format!("{} looks like one by its name, and is none by its content", first.display()));
         }
-        return Err(
-            failure.help("a directory is that of Claude Code (~/.claude), one of its projects, or one with palog logs")
-        );
+        return Err(failure.help(
+            "a directory is that of Claude Code (~/.claude) or Codex (~/.codex), one below it, or one with palog logs",
+        ));
     }
     Ok(found)
 }
@@ -257,7 +256,8 @@ fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<S
             &mut terminal.err,
             format_args!("{}: {summary} while reading {name}\n", terminal.err_style.yellow("note")),
         );
-        terminal.help(&format!("palog import {name} -o DIR/ tells them one by one"));
+        let subject = if name == "standard input" { "-" } else { name };
+        terminal.help(&format!("palog import {subject} -o DIR/ tells them one by one"));
     }
     let store = Some(BlobStore::new(blobs.path()));
     Ok(Opened { name: name.into(), blobs: store, path: None, imported: true, file, _scratch: Some(blobs) })
@@ -276,7 +276,7 @@ pub(crate) fn scratch_log(
     session: &Session,
     agent: Option<String>,
     progress: &Progress,
-) -> Result<(Scratch, claude_code::Report), Failure> {
+) -> Result<(Scratch, vendors::Report), Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
     let blobs = tempfile::tempdir().map_err(scratch)?;
@@ -287,9 +287,9 @@ pub(crate) fn scratch_log(
     if let Some(agent) = agent {
         target = target.of_agent(agent);
     }
-    let mut options = claude_code::Options::default();
+    let mut options = vendors::Options::default();
     options.sources = false;
-    let report = claude_code::import(session, &mut target, &options).map_err(|e| import_failure(&e))?;
+    let report = session.import(&mut target, &options).map_err(|e| import_failure(&e))?;
     drop(target);
     file.seek(SeekFrom::Start(0)).map_err(scratch)?;
     Ok((Scratch { file, blobs }, report))
@@ -297,7 +297,7 @@ pub(crate) fn scratch_log(
 
 /// Counts of findings about the input, if there is more than information. What is unresolved or waits is told by the
 /// commands themselves.
-fn summary_of_trouble(report: &claude_code::Report) -> Option<String> {
+fn summary_of_trouble(report: &vendors::Report) -> Option<String> {
     let mut trouble = untold(&report.diagnostics);
     trouble.retain(|d| d.severity != Severity::Info);
     summary(&collect(trouble))
@@ -322,7 +322,7 @@ pub(crate) fn import_failure(error: &ImportError) -> Failure {
     match error {
         ImportError::Read { .. } => Failure::new(Exit::Unreadable, error.to_string()),
         ImportError::NothingRecognised { .. } => Failure::new(Exit::Unreadable, error.to_string())
-            .help("what is known is: a session of Claude Code, or a log of palog"),
+            .help("what is known is: a session of Claude Code or Codex, or a log of palog"),
         ImportError::Write(WriteError::Io(error)) => Failure::output(error),
         ImportError::Write(WriteError::LineTooLong { .. }) => Failure::new(Exit::Negative, error.to_string())
             .help("write the log to a directory (palog import PATH -o DIR/): there, large values lie beside it"),
@@ -357,5 +357,6 @@ fn spool(name: &str, mut from: impl Read) -> Result<Opened, Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
     io::copy(&mut from, &mut file).map_err(|e| Failure::unreadable(name, &e))?;
+    file.rewind().map_err(scratch)?;
     Ok(Opened { name: name.into(), blobs: None, path: None, imported: false, file, _scratch: None })
 }

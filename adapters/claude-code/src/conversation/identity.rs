@@ -50,6 +50,7 @@ pub(super) fn digest(record: &Record<'_>, text: &str) -> u64 {
         version: _,
         git_branch: _,
         message,
+        source_tool_assistant_uuid: _,
         tool_use_result,
         tool_denial_kind,
         is_meta,
@@ -104,10 +105,10 @@ pub(super) fn digest(record: &Record<'_>, text: &str) -> u64 {
 
 /// Whether all that a record says is in the members that are read.
 fn is_mapped(record: &Record<'_>) -> bool {
-    match (&*record.r#type, record.subtype.as_deref()) {
-        ("system", Some("compact_boundary" | "microcompact_boundary" | "local_command" | "turn_duration")) => true,
-        ("user" | "assistant" | "attachment" | "queue-operation" | "mode" | "permission-mode", _) => true,
-        ("custom-title" | "ai-title" | "summary", _) => true,
-        _ => false,
-    }
+    matches!(
+        (&*record.r#type, record.subtype.as_deref()),
+        ("system", Some("compact_boundary" | "microcompact_boundary" | "local_command" | "turn_duration"))
+            | ("user" | "assistant" | "attachment" | "queue-operation" | "mode" | "permission-mode", _)
+            | ("custom-title" | "ai-title" | "summary", _)
+    )
 }

@@ -144,7 +144,7 @@ pub(crate) struct Imported {
     pub(crate) recovery: Recovery,
     /// Where the kept sources are.
     pub(crate) sources: PathBuf,
-    /// Where the logs are.
+    /// Goes away with this.
     pub(crate) folder: TempDir,
 }
 

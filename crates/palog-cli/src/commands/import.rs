@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::writer::{Bulk, WriteError};
-use palog_claude_code::{
-    self as claude_code, Directory, ImportError, LogName, Output, Report, Session, Stream, Target,
-};
+use palog_import::{self as vendors, Directory, ImportError, LogName, Output, Report, Session, Stream, Target};
 
 use crate::args::{Format, Import};
 use crate::choice::{Candidate, candidates, choose, choose_session};
@@ -85,7 +83,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
         taken: Vec::new(),
         progress: Progress::new(work.sessions.iter().map(Session::size).sum()),
     };
-    let mut options = claude_code::Options::default();
+    let mut options = vendors::Options::default();
     options.sources = !args.no_sources;
 
     let mut report = work.found;
@@ -93,7 +91,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
     let mut dropped = 0;
     for session in &work.sessions {
         target.progress.begin(session.size());
-        match claude_code::import(session, &mut target, &options) {
+        match session.import(&mut target, &options) {
             Ok(mut one) => {
                 one.logs.retain(|log| {
                     let written = match (&work.agent, &destination) {
@@ -137,6 +135,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
 fn find(args: &Import) -> Result<Work, Failure> {
     let mut work =
         Work { sessions: Vec::new(), agent: None, roots: Vec::new(), hints: Vec::new(), found: Report::default() };
+    let only = args.from.map(crate::args::Vendor::vendor);
     let mut seen = BTreeSet::new();
     let mut nothing = None;
     for path in &args.paths {
@@ -146,7 +145,7 @@ fn find(args: &Import) -> Result<Work, Failure> {
         }
         if let Some((opened, content)) = input::stream(path, args.session.as_deref())? {
             check(&opened.name, content)?;
-            work.sessions.push(opened.into_session());
+            work.sessions.push(input::session_from_stream(opened, only)?);
             continue;
         }
         let name = path.display().to_string();
@@ -154,7 +153,7 @@ fn find(args: &Import) -> Result<Work, Failure> {
         if single {
             check(&name, input::content_of(path)?)?;
         }
-        let found = match input::discover(path) {
+        let found = match input::discover(path, only) {
             Ok(found) => found,
             Err(failure) if failure.exit == Exit::NothingMatched => {
                 nothing = Some(failure);

@@ -6,9 +6,8 @@ use std::io::{self, Write};
 use jiff::{SignedDuration, Timestamp};
 use palog::events::{ActionKind, ChildKind, ParentMode};
 use palog::recover::{Decision, Obligation, Recovery, SubjectKind, Verdict};
-use palog::state::{Action, ActionState, Count, Doubt, State, Told};
-use palog_adapter::resume::{Question, Resume};
-use palog_claude_code as claude_code;
+use palog::state::{Action, ActionState, Count, Doubt, Parent, State, Told};
+use palog_import::{Question, Resume};
 
 use crate::facts::{Facts, Said};
 use crate::render::overview::Overview;
@@ -68,12 +67,16 @@ impl Page<'_> {
             }
             Verdict::Closed => s.green("CLOSED. The session is over."),
             Verdict::Owned => s.yellow("IN USE. Somebody holds this session right now."),
+            Verdict::NeedsReconcile if held == 0 => s.red(&format!("STOP. {}", clean_line(&self.recovery.reason))),
             Verdict::NeedsReconcile => {
                 let calls = count(held, "call", "calls");
                 s.red(&format!("STOP. {calls} may have run, and the log does not tell. Look before anything goes on."))
             }
             Verdict::AwaitingHuman => s.yellow("WAITING FOR A PERSON. Nothing goes on before somebody decides."),
             Verdict::Ready => s.green("READY. The session can go on: it is the model's turn."),
+            Verdict::Idle if !self.left_open().is_empty() => {
+                s.green("IDLE. The agent waits for its next prompt. What it went on without is told below.")
+            }
             Verdict::Idle => s.green("IDLE. Nothing is open: the agent waits for its next prompt."),
             _ => s.yellow(&clean_line(&self.recovery.reason)),
         };
@@ -152,7 +155,7 @@ impl Page<'_> {
             n(counts.prompts, "prompt", "prompts"),
             n(counts.responses, "response", "responses")
         );
-        let words: [(&[ActionState], &str); 8] = [
+        let words: [(&[ActionState], &str); 9] = [
             (&[ActionState::Succeeded], "done"),
             (&[ActionState::Failed], "failed"),
             (&[ActionState::Cancelled], "stopped"),
@@ -160,7 +163,8 @@ impl Page<'_> {
             (&[ActionState::Proposed, ActionState::Approved], "not started"),
             (&[ActionState::Awaiting], "waiting for a person"),
             (&[ActionState::Lapsed], "lapsed"),
-            (&[ActionState::Unknown, ActionState::Running], "with an unknown outcome"),
+            (&[ActionState::Running], "under way when the log ends"),
+            (&[ActionState::Unknown], "with an unknown outcome"),
         ];
         let own = || self.state.actions.iter().filter(|a| !a.inherited);
         let told: Vec<String> = words
@@ -299,6 +303,9 @@ impl Page<'_> {
                     [one, ..] => lines.push(format!("a question to a person{over}: {}", short(&one.text, WORDS))),
                 },
                 (SubjectKind::Approval, _) => lines.push(format!("leave from a person{over}: {}", call())),
+                (SubjectKind::Message, Decision::Reconcile) => {
+                    lines.push("what became of a call that the model asked for and the log does not hold".into())
+                }
                 (SubjectKind::Message, _) if self.is_result(owed) => {
                     lines.push("a result was given to the model, and it has not gone on".into())
                 }
@@ -330,7 +337,7 @@ impl Page<'_> {
     fn todo(&self) -> Vec<String> {
         let mut steps: Vec<Step> = Vec::new();
         let verdict = self.recovery.verdict;
-        let client = client(self.overview);
+        let client = self.client();
         let resume = client.as_ref().and_then(|c| c.command.clone());
         let hint = |of: fn(&Resume) -> &'static str| client.as_ref().map_or("", of);
         if matches!(verdict, Verdict::NeedsReconcile | Verdict::AwaitingHuman | Verdict::Ready) {
@@ -345,6 +352,9 @@ impl Page<'_> {
                 Decision::Reconcile if self.action(owed).is_some_and(|a| a.state == ActionState::Running) => {
                     format!("Find out what became of it: {call}. It may still run, or have ended in part; do not run it again before you know.")
                 }
+                Decision::Reconcile if owed.call.is_none() => {
+                    format!("Make sure that it is over: {}", clean_line(&owed.reason))
+                }
                 Decision::Reconcile => {
                     format!("Find out whether it ran: {call}. Look at what it would have changed, and do not run it again before you know.")
                 }
@@ -354,11 +364,23 @@ impl Page<'_> {
                 other => format!("{other}: {}", clean_line(&owed.reason)),
             }));
         }
+        let told = |o: &&Obligation| {
+            !o.blocking
+                && !matches!(
+                    o.subject.kind,
+                    SubjectKind::Session
+                        | SubjectKind::Action
+                        | SubjectKind::Approval
+                        | SubjectKind::Input
+                        | SubjectKind::Message
+                )
+        };
+        steps.extend(self.recovery.obligations.iter().filter(told).map(|o| Step::new(clean_line(&o.reason))));
         let go_on = |text: &str, hint: &str| Step {
             text: format!("{text} {hint}").trim_end().to_owned(),
             command: resume.clone(),
         };
-        let spawned = self.state.parent.as_ref().filter(|p| p.mode == ParentMode::Spawn);
+        let spawned = self.spawned_by();
         let parent = spawned.map(|p| clean_line(p.session.as_deref().unwrap_or(&p.log)));
         match verdict {
             Verdict::Indeterminate => {
@@ -387,7 +409,20 @@ impl Page<'_> {
             }),
             Verdict::AwaitingHuman => steps.push(go_on("Go on with the decision.", hint(|c| c.open_question))),
             Verdict::Ready => steps.push(go_on("Go on: it is the model's turn.", hint(|c| c.open_prompt))),
-            _ => steps.push(go_on("Nothing. The session goes on with the next prompt.", "")),
+            _ => {
+                let left = self.left_open();
+                if !left.is_empty() {
+                    let first = left.iter().take(3).map(|o| {
+                        o.call.as_ref().map_or_else(|| clean_line(&o.reason), |c| self.call(&c.action, MENTIONED))
+                    });
+                    let first: Vec<String> = first.collect();
+                    let more = if left.len() > 3 { " …" } else { "" };
+                    let text = format!("If it still matters, find out what became of: {}{more}", first.join("; "));
+                    steps.push(Step::new(text));
+                }
+                let last = if steps.is_empty() { "Nothing. The" } else { "Nothing else: the" };
+                steps.push(go_on(&format!("{last} session goes on with the next prompt."), ""));
+            }
         }
         let numbered = steps.len() > 1;
         let more = steps.len().saturating_sub(LISTED + 3);
@@ -406,6 +441,12 @@ impl Page<'_> {
         lines.collect()
     }
 
+    /// Calls whose outcome nobody knows, and that hold nothing up.
+    fn left_open(&self) -> Vec<&Obligation> {
+        let open = |o: &&Obligation| !o.blocking && o.decision == Decision::Reconcile && self.is_doubtful(o);
+        self.recovery.obligations.iter().filter(open).collect()
+    }
+
     fn blocking(&self) -> impl Iterator<Item = &Obligation> {
         self.recovery.obligations.iter().filter(|o| o.blocking && self.is_doubtful(o))
     }
@@ -420,6 +461,18 @@ impl Page<'_> {
     }
 
     /// The questions of a call, where their form is known.
+    /// What the client that ran the session does when it takes it up again; `None` where nothing is known of it. Subagents
+    /// are not taken up by themselves.
+    fn client(&self) -> Option<Resume> {
+        let vendor = self.overview.vendor().filter(|_| self.spawned_by().is_none())?;
+        Some(vendor.resume(self.overview.session.as_deref(), self.overview.directory.as_deref()))
+    }
+
+    /// Whose subagent it is, if it is one.
+    fn spawned_by(&self) -> Option<&Parent> {
+        self.state.parent.as_ref().filter(|p| p.mode == ParentMode::Spawn)
+    }
+
     fn questions(&self, owed: &Obligation) -> &[Question] {
         let call = owed.call.as_ref().and_then(|call| self.facts.calls.get(&call.action));
         call.map_or(&[], |call| &call.questions)
@@ -454,15 +507,6 @@ impl Step {
     fn new(text: String) -> Self {
         Step { text, command: None }
     }
-}
-
-/// What the client that ran a session does when it takes it up again; `None` where nothing is known of it. Subagents are not
-/// taken up by themselves.
-fn client(overview: &Overview) -> Option<Resume> {
-    if overview.agent.as_deref() != Some(claude_code::FORMAT.name) || overview.parent.is_some() {
-        return None;
-    }
-    Some(claude_code::resume(overview.session.as_deref(), overview.directory.as_deref()))
 }
 
 /// A question with its options, as a person reads it.
