@@ -85,7 +85,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     } else if let (Some(from), Some(until)) =
         (first.forked_from.as_ref().or(first.parent.as_ref()), first.inherited_below)
     {
-        let until = if lineage::reaches(&mut opened.bytes, until).map_err(unreadable)? {
+        let until = if lineage::shows_copies(&mut opened.bytes, until, from).map_err(unreadable)? {
             Some(Until::Ordinal(until))
         } else {
             let confirmed = lineage::copied(&mut opened.bytes, &session.parent).map_err(unreadable)?;

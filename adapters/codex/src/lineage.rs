@@ -12,7 +12,7 @@ use palog_adapter::transcript;
 use crate::FORMAT;
 use crate::compressed::{Content, ZSTD};
 use crate::paths::{RolloutFile, TRANSCRIPT};
-use crate::record::{Event, Form, HistoryBase, Item, Line, looks_like_record, parse};
+use crate::record::{Event, Form, HistoryBase, Item, Line, Meta, looks_like_record, parse};
 use crate::usage::{Counts, Info};
 
 /// Tells what records are known by: the id of an item where it comes first, else the offset.
@@ -112,20 +112,23 @@ fn total(line: &Line<'_>) -> Option<Info> {
     event.info.filter(|_| event.r#type.as_deref() == Some("token_count"))
 }
 
-/// Whether a rollout reaches the ordinal before which its records are said to be copies.
+/// Whether a rollout shows that its records before `ordinal` are copies: it reaches that ordinal, or the header of the session
+/// `from` stands in it.
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn reaches(child: &mut File, ordinal: u64) -> io::Result<bool> {
-    let mut reached = false;
+pub(crate) fn shows_copies(child: &mut File, ordinal: u64, from: &str) -> io::Result<bool> {
+    let mut shown = false;
     child.seek(SeekFrom::Start(0))?;
     each_line(&mut *child, |text, _| {
-        let own = serde_json::from_str::<Line<'_>>(text).ok().and_then(|line| line.ordinal);
-        reached = own.is_some_and(|own| own >= ordinal);
-        !reached
+        let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return true };
+        let meta = line.payload.as_ref().filter(|_| line.r#type.as_deref() == Some("session_meta"));
+        let header = meta.and_then(|raw| parse::<Meta<'_>>(raw)).is_some_and(|meta| meta.id.as_deref() == Some(from));
+        shown = header || line.ordinal.is_some_and(|own| own >= ordinal);
+        !shown
     })?;
     child.seek(SeekFrom::Start(0))?;
-    Ok(reached)
+    Ok(shown)
 }
 
 /// Up to which offset the records of `child` are those of the session in `parent`, told by what they say.

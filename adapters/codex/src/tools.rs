@@ -62,7 +62,7 @@ pub(crate) fn fits(what: &str, name: &str, namespace: Option<&str>, dynamic: boo
         "ImageView" => own && name == "view_image",
         "CollabAgentToolCall" | "SubAgentActivity" => own && AGENTS.contains(&name),
         "DynamicToolCall" => dynamic || !(own && builtin),
-        "McpToolCall" => !dynamic && !(own && builtin),
+        "McpToolCall" => !(dynamic || own && builtin),
         _ => false,
     }
 }

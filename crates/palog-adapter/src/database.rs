@@ -77,7 +77,7 @@ impl Database {
         }
         let mut query =
             self.connection.prepare(&format!("select * from \"{table}\" order by \"{key}\"")).map_err(damaged)?;
-        let columns: Vec<String> = query.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = query.column_names().map(str::to_owned).collect();
         let Some(at) = columns.iter().position(|column| column == key) else { return Ok(Vec::new()) };
         let mut all = Vec::new();
         let mut rows = query.query([]).map_err(damaged)?;

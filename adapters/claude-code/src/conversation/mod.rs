@@ -237,6 +237,7 @@ impl Conversation {
         match (&*record.r#type, record.subtype.as_deref()) {
             (other, _) if record.message.is_some() && !matches!(other, "user" | "assistant") => {
                 self.unread(&mut here, &kind, digest)?;
+                self.calls_of_unknown(&mut here)?;
             }
             ("user", _) if message(record).is_some_and(|(_, content)| self.is_readable(record, content)) => {
                 self.user(&mut here, digest)?
