@@ -5,10 +5,14 @@ use std::path::Path;
 
 use palog::blob::BlobStore;
 use palog::diagnostic::{Diagnostics, Severity};
+use palog::envelope::Time;
 use palog::project::{At, context};
+use palog::reader::{Item, Reader, ResumeError};
 use palog::recover::{Context, recover};
 use palog::reduce::reduce;
-use palog_conformance::{Implementation, Import, Quality};
+use palog::state::Observation;
+use palog::validate::{Options, validate};
+use palog_conformance::{Implementation, Import, Quality, World};
 use serde_json::{Value, json};
 
 use super::import::imported;
@@ -23,16 +27,58 @@ impl Implementation for Reference {
         Ok(Import { report: value(&report)?, outcome })
     }
 
+    fn read(&self, log: &Path, after: Option<&str>) -> Result<Value, String> {
+        let file = File::open(log).map_err(|e| e.to_string())?;
+        let mut diagnostics = Diagnostics::default();
+        let mut reader = match after.map(|cursor| cursor.parse().map_err(|_| format!("{cursor:?} is no cursor"))) {
+            None => Reader::new(file),
+            Some(cursor) => match Reader::after(file, &cursor?) {
+                Ok(reader) => reader,
+                Err(ResumeError::Diverged(found)) => {
+                    diagnostics.push(*found);
+                    return Ok(json!({"events": [], "diagnostics": value(&diagnostics)?}));
+                }
+                Err(other) => return Err(other.to_string()),
+            },
+        };
+        let mut events = Vec::new();
+        while let Some(item) = reader.next().map_err(|e| e.to_string())? {
+            match item {
+                Item::Event(event, _) => events.push(json!({
+                    "seq": event.seq.to_string(), "id": event.id, "type": event.kind, "data": event.data.get()
+                })),
+                Item::Fault(found) => diagnostics.push(found),
+            }
+        }
+        Ok(json!({"events": events, "diagnostics": value(&diagnostics)?}))
+    }
+
+    fn validate(&self, log: &Path) -> Result<Value, String> {
+        let file = File::open(log).map_err(|e| e.to_string())?;
+        let blobs = BlobStore::beside(log);
+        let found = validate(file, &Options::new().with_blobs(&blobs)).map_err(|e| e.to_string())?;
+        Ok(json!({"diagnostics": value(&found.diagnostics)?}))
+    }
+
     fn state(&self, log: &Path) -> Result<Value, String> {
         let file = File::open(log).map_err(|e| e.to_string())?;
         let (state, diagnostics) = reduce(file).map_err(|e| e.to_string())?;
         Ok(json!({"state": value(&state)?, "diagnostics": value(&diagnostics)?}))
     }
 
-    fn recovery(&self, log: &Path) -> Result<Value, String> {
+    fn recovery(&self, log: &Path, world: &World) -> Result<Value, String> {
         let file = File::open(log).map_err(|e| e.to_string())?;
         let (state, _) = reduce(file).map_err(|e| e.to_string())?;
-        value(&recover(&state, &Context::new()))
+        let seen: Vec<Observation> = world
+            .observations
+            .iter()
+            .map(|seen| serde_json::from_value(seen.clone()).map_err(|e| format!("{seen}: {e}")))
+            .collect::<Result<_, _>>()?;
+        let mut context = Context::new().seen(&seen);
+        if let Some(now) = &world.now {
+            context = context.at(Time::parse(now.as_str()).ok_or_else(|| format!("{now:?} is no time"))?);
+        }
+        value(&recover(&state, &context))
     }
 
     fn context(&self, log: &Path, before: Option<&str>) -> Result<Value, String> {

@@ -1,26 +1,20 @@
-//! Runs a case.
+//! Runs a case about an import.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::case::{Case, Expectation};
+use super::Outcome;
+use crate::case::{Expectation, Source};
 use crate::compare;
-use crate::implementation::{Implementation, Quality};
+use crate::implementation::{Implementation, Quality, World};
 use crate::json;
 use crate::log::Log;
 
-/// What came of a case.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// Every difference, as a sentence; none = the case passed.
-    pub failures: Vec<String>,
-}
-
 /// What the implementation made of the source of a case.
 pub struct Run<'c> {
-    /// The case.
-    pub case: &'c Case,
+    /// The source, and what is expected of it.
+    pub source: &'c Source,
     /// What is tested.
     pub implementation: &'c dyn Implementation,
     /// Where the logs are, with room for more files.
@@ -101,26 +95,16 @@ impl Run<'_> {
     /// The path of an input, or of a place that names one, below the base of the case.
     #[must_use]
     pub fn relative(&self, input: &str) -> String {
-        let base = &self.case.base;
-        let source = &self.case.source;
+        let Source { base, path: source, .. } = self.source;
         let within = if source.is_dir() { source.as_path() } else { source.parent().unwrap_or(source) };
         let path = if Path::new(input).is_absolute() { input.into() } else { within.join(input) };
         path.strip_prefix(base).unwrap_or(&path).to_string_lossy().into_owned()
     }
 }
 
-/// Runs a case against an implementation and compares everything that the case expects.
-#[must_use]
-pub fn run(case: &Case, implementation: &dyn Implementation) -> Outcome {
-    match attempt(case, implementation) {
-        Ok(failures) => Outcome { failures },
-        Err(why) => Outcome { failures: vec![why] },
-    }
-}
-
-fn attempt(case: &Case, implementation: &dyn Implementation) -> Result<Vec<String>, String> {
+pub(super) fn run(source: &Source, implementation: &dyn Implementation) -> Result<Outcome, String> {
     let folder = tempfile::tempdir().map_err(|e| format!("no temporary directory: {e}"))?;
-    let import = implementation.import(&case.source, folder.path()).map_err(|e| format!("import: {e}"))?;
+    let import = implementation.import(&source.path, folder.path()).map_err(|e| format!("import: {e}"))?;
     let mut logs = Vec::new();
     for log in json::list(&import.report, "/logs") {
         let path = json::text(log, "/path").ok_or("report: a log without a path")?;
@@ -128,7 +112,7 @@ fn attempt(case: &Case, implementation: &dyn Implementation) -> Result<Vec<Strin
         let session = json::text(log, "/session").ok_or("report: a log without a session")?.to_owned();
         let fail = |what: &str, e: String| format!("{session}: {what}: {e}");
         let reduced = implementation.state(&path).map_err(|e| fail("state", e))?;
-        let recovery = implementation.recovery(&path).map_err(|e| fail("recovery", e))?;
+        let recovery = implementation.recovery(&path, &World::default()).map_err(|e| fail("recovery", e))?;
         let context = implementation.context(&path, None).map_err(|e| fail("context", e))?;
         logs.push(Imported {
             records: json::count(log, "/records").ok_or("report: a log without its records")?,
@@ -143,11 +127,11 @@ fn attempt(case: &Case, implementation: &dyn Implementation) -> Result<Vec<Strin
     if logs.is_empty() {
         return Err("report: no log".into());
     }
-    let run = Run { case, implementation, folder: folder.path(), report: import.report, outcome: import.outcome, logs };
+    let run = Run { source, implementation, folder: folder.path(), report: import.report, outcome: import.outcome, logs };
     let mut failures = Vec::new();
-    match &case.expectation {
+    match &source.expectation {
         Expectation::Truth(truth) => compare::truth(&run, truth, &mut failures),
         Expectation::Faults(expect) => compare::faults(&run, expect, &mut failures),
     }
-    Ok(failures)
+    Ok(Outcome { failures })
 }
