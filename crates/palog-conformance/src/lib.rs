@@ -16,8 +16,8 @@ mod run;
 
 pub use case::{
     Approval, Call, Case, Child, Diagnostic, Expect, Expectation, Expected, Family, Finding, Input, Level, LogCase,
-    Operation, Patch, PatchError, Phase, Place, Preserve, Role, Session, SessionVerdict, Source, Tally, Task, Truth, Usage,
-    Verdict, Work,
+    Operation, Patch, PatchError, Phase, Place, Preserve, Role, Session, SessionVerdict, Source, Tally, Task, Truth,
+    Usage, Verdict, Work,
 };
 pub use implementation::{Implementation, Import, Quality, World};
 pub use log::{Log, Record};

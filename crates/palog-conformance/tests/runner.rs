@@ -322,7 +322,12 @@ fn every_case_expects_something() {
                 Expectation::Truth(truth) => !truth.sessions.is_empty(),
                 Expectation::Faults(expect) => !expect.inputs.is_empty() && !expect.counts.is_empty(),
             },
-            Task::Log(log) => log.operation == Operation::Read || log.expected.state.is_some() || log.expected.recovery.is_some() || log.expected.context.is_some(),
+            Task::Log(log) => {
+                log.operation == Operation::Read
+                    || log.expected.state.is_some()
+                    || log.expected.recovery.is_some()
+                    || log.expected.context.is_some()
+            }
         };
         assert!(expects, "{}", case.id);
     }

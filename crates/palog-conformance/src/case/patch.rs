@@ -105,10 +105,10 @@ impl Patch {
     }
 }
 
-
 fn replaced(line: &[u8], from: &str, to: &[u8]) -> Result<Vec<u8>, PatchError> {
     let from = from.as_bytes();
-    let places: Vec<usize> = line.windows(from.len().max(1)).enumerate().filter(|(_, w)| *w == from).map(|(n, _)| n).collect();
+    let places: Vec<usize> =
+        line.windows(from.len().max(1)).enumerate().filter(|(_, w)| *w == from).map(|(n, _)| n).collect();
     let [at] = places[..] else {
         return Err(format!("{:?} stands {} times in the line", String::from_utf8_lossy(from), places.len()));
     };

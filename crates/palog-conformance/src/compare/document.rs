@@ -58,7 +58,8 @@ pub(crate) fn codes(found: &[Value], expected: &[Finding], failures: &mut Vec<St
             }
         }
     }
-    for own in found.iter().filter(|own| own["severity"] != "info" && !expected.iter().any(|finding| is(own, finding))) {
+    for own in found.iter().filter(|own| own["severity"] != "info" && !expected.iter().any(|finding| is(own, finding)))
+    {
         failures.push(format!("codes: {} {} is not expected: {}", word(own, "severity"), word(own, "code"), own["at"]));
     }
 }
@@ -80,7 +81,14 @@ mod tests {
         assert_eq!(differences(&found, &found, false), 0);
         let part = json!({"b": {"c": true}, "e": [{"g": "2"}, "h"], "absent": null});
         assert_eq!((differences(&found, &part, true), differences(&found, &part, false)), (0, 3));
-        for wrong in [json!({"a": "2"}), json!({"a": null}), json!({"b": {"c": false}}), json!({"e": ["h"]}), json!({"x": "1"}), json!([])] {
+        for wrong in [
+            json!({"a": "2"}),
+            json!({"a": null}),
+            json!({"b": {"c": false}}),
+            json!({"e": ["h"]}),
+            json!({"x": "1"}),
+            json!([]),
+        ] {
             assert!(differences(&found, &wrong, true) > 0, "{wrong}");
         }
     }

@@ -127,7 +127,8 @@ pub(super) fn run(source: &Source, implementation: &dyn Implementation) -> Resul
     if logs.is_empty() {
         return Err("report: no log".into());
     }
-    let run = Run { source, implementation, folder: folder.path(), report: import.report, outcome: import.outcome, logs };
+    let run =
+        Run { source, implementation, folder: folder.path(), report: import.report, outcome: import.outcome, logs };
     let mut failures = Vec::new();
     match &source.expectation {
         Expectation::Truth(truth) => compare::truth(&run, truth, &mut failures),

@@ -580,7 +580,8 @@ impl Reducer {
         let mut pending = Vec::new();
         let mut unresolved: Vec<Count> = Vec::new();
         for action in self.actions.open(&self.state).filter(|a| !a.inherited && !a.passed_over) {
-            let reads_only = action.state == ActionState::Unknown && action.only_reads();
+            let may_have_run = matches!(action.state, ActionState::Unknown | ActionState::Running);
+            let reads_only = may_have_run && action.only_reads();
             let undelivered = action.is_settled() && action.told == Told::Nothing;
             if !action.is_settled() && !reads_only && action.doubt != Some(Doubt::Accepted) {
                 unresolved.push(action.turn);

@@ -40,7 +40,7 @@ impl Turn {
     }
 }
 
-/// What is known of a response. Token counts are capped at 2^32 - 1.
+/// What is known of a response.
 #[derive(Debug)]
 struct Response {
     /// The turn that was open at its first event, and what it hangs under.
@@ -56,7 +56,7 @@ struct Response {
     calls: bool,
     /// The newest message that the model sees, whole.
     whole: Option<u64>,
-    usage: [Option<u32>; 5],
+    usage: [Option<u64>; 5],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +78,13 @@ impl Response {
     }
 }
 
+/// A token count over all responses, and how many of them have it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Total {
+    sum: u128,
+    of: u64,
+}
+
 /// The turns of a session.
 #[derive(Debug)]
 pub(super) struct Conversation {
@@ -88,7 +95,7 @@ pub(super) struct Conversation {
     responses: KeyMap<Response>,
     /// How many of them are no copies.
     pub(super) own_responses: u64,
-    usage: [Option<u64>; 5],
+    usage: [Total; 5],
     /// The response that a message of the model belongs to which names none; it ends with the first message that is not
     /// the model's.
     speaking: Option<Key>,
@@ -120,7 +127,7 @@ impl Conversation {
             by_name: KeyMap::default(),
             responses: KeyMap::default(),
             own_responses: 0,
-            usage: [None; 5],
+            usage: [Total::default(); 5],
             speaking: None,
             unnamed: 0,
             results: VecDeque::new(),
@@ -187,14 +194,11 @@ impl Conversation {
         response.failed = data.error.is_some();
         if let Some(usage) = data.usage.as_ref().filter(|_| !at.copied) {
             let Usage { input, output, cache_read, cache_write, reasoning } = usage;
-            let new = [input, output, cache_read, cache_write, reasoning]
-                .map(|n| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX)));
+            let new = [*input, *output, *cache_read, *cache_write, *reasoning];
             let old = std::mem::replace(&mut response.usage, new);
             for ((total, old), new) in self.usage.iter_mut().zip(old).zip(new) {
-                if old.is_some() || new.is_some() {
-                    let rest = total.unwrap_or(0) - u64::from(old.unwrap_or(0));
-                    *total = Some(rest + u64::from(new.unwrap_or(0)));
-                }
+                total.sum = total.sum - u128::from(old.unwrap_or(0)) + u128::from(new.unwrap_or(0));
+                total.of = total.of - u64::from(old.is_some()) + u64::from(new.is_some());
             }
         }
     }
@@ -316,7 +320,10 @@ impl Conversation {
 
     /// Token counts of all responses, each once.
     pub(super) fn totals(&self) -> Totals {
-        let [input, output, cache_read, cache_write, reasoning] = self.usage.map(|n| n.map(Count));
+        let [input, output, cache_read, cache_write, reasoning] = self.usage.map(|total| {
+            let sum = u64::try_from(total.sum).unwrap_or(u64::MAX);
+            (total.of > 0).then_some(Count(sum))
+        });
         Totals { input, output, cache_read, cache_write, reasoning }
     }
 }
