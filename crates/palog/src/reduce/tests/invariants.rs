@@ -356,17 +356,15 @@ fn a_fork_never_runs_or_reconciles_what_it_inherited() {
     );
 }
 
-/// Whether an action may have run since it was last proven that it did not: told from its events alone.
+/// Whether the first attempt of an action may have run, told from its events alone: it began, and nobody said with a reason
+/// that nothing came of it, nor ever will.
 fn may_have_run(events: &[Value], action: &str) -> bool {
-    let mut open = false;
-    for event in events.iter().filter(|event| event["data"]["action"] == action) {
-        match (event["type"].as_str(), event["data"]["outcome"].as_str()) {
-            (Some("action.started"), _) => open = true,
-            (Some("action.reconciled"), Some("not_applied")) if event["data"]["basis"] == "human" => open = false,
-            _ => {}
-        }
-    }
-    open
+    let mut own = events.iter().filter(|event| event["data"]["action"] == action);
+    let is = |event: &Value, kind: &str| event["type"] == kind;
+    let settles = |e: &Value| {
+        is(e, "action.reconciled") && e["data"]["outcome"] == "not_applied" && e["data"]["basis"] == "human"
+    };
+    own.clone().any(|event| is(event, "action.started")) && !own.any(settles)
 }
 
 /// R-REC-007, R-REC-016, R-REC-017
