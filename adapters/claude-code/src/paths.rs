@@ -1,9 +1,16 @@
 //! Finds the sessions below a path, and what belongs to each (vendor layout: `spec/sources/claude-code.md`, "Files").
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use palog_adapter::Span;
+use palog_adapter::source::path_name;
+
+use crate::forks::Siblings;
+use crate::history;
 
 /// How much of a file is looked at to tell what it is, in bytes.
 const HEAD: usize = 256 << 10;
@@ -28,16 +35,20 @@ pub(crate) enum Role {
 }
 
 /// One file that belongs to a session.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sidecar {
     /// What it is.
     pub(crate) role: Role,
+    /// The subagent that it belongs to.
+    pub(crate) agent: Option<String>,
     /// Name of its source in the log.
     pub(crate) source: String,
     /// Path within what was imported.
     pub(crate) locator: String,
     /// Where it is.
     pub(crate) path: PathBuf,
+    /// Of a file that sessions share, the lines of this one.
+    pub(crate) lines: Arc<[Span]>,
 }
 
 /// A session and the files that belong to it.
@@ -47,12 +58,14 @@ pub struct Session {
     pub(crate) id: Option<String>,
     /// Where the transcript is; `None` for standard input.
     pub(crate) transcript: Option<PathBuf>,
+    /// What was on standard input, if that is the transcript.
+    pub(crate) stdin: Option<Arc<File>>,
     /// Its path within what was imported.
     pub(crate) locator: String,
     /// What belongs to it, in the order of source names.
     pub(crate) sidecars: Vec<Sidecar>,
-    /// Transcripts of the same project that begin with the same record: forks of one another.
-    pub(crate) siblings: Vec<PathBuf>,
+    /// Transcripts of the same project that may be forks of one another, this one among them.
+    pub(crate) siblings: Arc<Siblings>,
 }
 
 impl Session {
@@ -78,7 +91,7 @@ impl Session {
 
     /// Agent ids of the subagents that have files of their own.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
-        self.sidecars.iter().filter(|s| s.role == Role::Agent).filter_map(|s| s.source.strip_prefix("agent/"))
+        self.sidecars.iter().filter(|s| s.role == Role::Agent).filter_map(|s| s.agent.as_deref())
     }
 
     /// Size of the transcript and of what belongs to it, in bytes, as the file system tells it now.
@@ -112,7 +125,7 @@ pub fn recognises(head: &[u8]) -> bool {
 /// Finds the sessions at `path`: a configuration directory, its `projects`, one project's directory, or one transcript.
 ///
 /// # Errors
-/// When `path`, or a directory below it, cannot be read. Files are not opened but for their first bytes.
+/// When `path`, or a directory below it, cannot be read. Of files the first bytes are read, and what sessions share.
 pub fn discover(path: &Path) -> io::Result<Discovery> {
     let meta = fs::metadata(path)?;
     if !meta.is_dir() {
@@ -149,7 +162,8 @@ struct Root {
     path: PathBuf,
     /// Status files, by the session that they name.
     statuses: HashMap<String, Vec<PathBuf>>,
-    history: Option<PathBuf>,
+    /// The file of what was typed and the lines in it; `None` in place of these where it cannot be read.
+    history: Option<(PathBuf, Option<history::Index>)>,
 }
 
 impl Root {
@@ -161,14 +175,35 @@ impl Root {
             }
         }
         let history = Some(path.join("history.jsonl")).filter(|h| h.is_file());
+        let history = history.map(|file| {
+            let index = history::index(&file).ok();
+            (file, index)
+        });
         Ok(Root { path: path.into(), statuses, history })
+    }
+
+    /// The lines of a session in the file of what was typed. Where that could not be read, the import will say so.
+    fn history_of(&self, session: &str) -> Option<(&Path, Arc<[Span]>)> {
+        let (file, index) = self.history.as_ref()?;
+        let lines = match index {
+            Some(index) => index.get(session).cloned()?,
+            None => Arc::default(),
+        };
+        Some((file, lines))
     }
 }
 
-/// A session whose transcript comes from standard input.
+/// A session whose transcript came from standard input, which `bytes` holds.
 #[must_use]
-pub fn session_from_stdin() -> Session {
-    Session { id: None, transcript: None, locator: "-".into(), sidecars: Vec::new(), siblings: Vec::new() }
+pub fn session_from_stdin(bytes: File) -> Session {
+    Session {
+        id: None,
+        transcript: None,
+        stdin: Some(Arc::new(bytes)),
+        locator: "-".into(),
+        sidecars: Vec::new(),
+        siblings: Arc::default(),
+    }
 }
 
 /// One transcript, and nothing beside it.
@@ -186,11 +221,12 @@ fn discover_file(path: &Path) -> io::Result<Discovery> {
         found.beside.extend(outside(&root));
     }
     found.sessions.push(Session {
-        id: is_id(&stem).then(|| stem.into_owned()).or_else(|| agent_id(path)),
+        id: is_id(&stem).then(|| stem.into_owned()).or_else(|| agent_id(path, ".jsonl")),
         transcript: Some(path.into()),
+        stdin: None,
         locator: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         sidecars: Vec::new(),
-        siblings: Vec::new(),
+        siblings: Arc::default(),
     });
     Ok(found)
 }
@@ -209,52 +245,62 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mu
         }
         known
     });
-    let mut families: HashMap<&str, Vec<&PathBuf>> = HashMap::new();
+    let first = |path: &Path| heads.get(path).and_then(Option::as_deref);
+    let mut families: HashMap<&str, Vec<PathBuf>> = HashMap::new();
     for path in &transcripts {
-        if let Some(first) = heads.get(path).and_then(Option::as_deref) {
-            families.entry(first).or_default().push(path);
+        if let Some(first) = first(path) {
+            families.entry(first).or_default().push(path.clone());
         }
     }
-    let family = |path: &Path| {
-        let first = heads.get(path).and_then(Option::as_deref);
-        first.and_then(|first| families.get(first)).into_iter().flatten().map(|other| other.to_path_buf())
-    };
+    let families: HashMap<&str, Arc<Siblings>> =
+        families.into_iter().map(|(first, paths)| (first, Arc::new(Siblings::new(paths)))).collect();
     for path in &transcripts {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut sidecars = Vec::new();
-        let mut add = |role, source: String, path: &Path| {
-            sidecars.push(Sidecar { role, source, locator: relative(path, base), path: path.into() });
+        let mut add = |role, source: String, path: &Path, agent: Option<String>| {
+            let lines = Arc::default();
+            sidecars.push(Sidecar { role, agent, source, locator: relative(path, base), path: path.into(), lines });
         };
-        let folder = project.join(&stem);
+        // No two sources have one name: each place has a word of its own, and below it stand paths.
+        let below = |word: &str, path: &Path, folder: &Path| {
+            format!("{word}/{}", path_name(path.strip_prefix(folder).unwrap_or(path)))
+        };
+        let folder = path.with_extension("");
+        let results = folder.join("tool-results");
         for file in files_below(&folder)? {
-            let inside = relative(&file, &folder);
-            match (agent_id(&file), inside.strip_suffix(".meta.json").and_then(|s| s.rsplit_once("agent-"))) {
-                (Some(id), _) => add(Role::Agent, format!("agent/{id}"), &file),
-                (None, Some((_, id))) => add(Role::AgentMeta, format!("agent/{id}.meta"), &file),
-                (None, None) => add(Role::File, inside, &file),
+            match (agent_id(&file, ".jsonl"), agent_id(&file, ".meta.json")) {
+                (agent @ Some(_), _) => add(Role::Agent, below("files", &file, &folder), &file, agent),
+                (None, agent @ Some(_)) => add(Role::AgentMeta, below("files", &file, &folder), &file, agent),
+                (None, None) if file.starts_with(&results) => {
+                    add(Role::File, below("tool-results", &file, &results), &file, None);
+                }
+                (None, None) => add(Role::File, below("files", &file, &folder), &file, None),
             }
         }
         if let Some(root) = root {
+            let sessions = root.path.join("sessions");
             for file in root.statuses.get(&stem).into_iter().flatten() {
-                add(Role::Status, format!("status/{}", file.file_stem().unwrap_or_default().to_string_lossy()), file);
+                add(Role::Status, below("status", &file.with_extension(""), &sessions), file, None);
             }
             for (role, name) in [(Role::Task, "tasks"), (Role::FileHistory, "file-history")] {
                 let own = root.path.join(name).join(&stem);
                 for file in files_below(&own)? {
-                    add(role, format!("{name}/{}", relative(&file, &own)), &file);
+                    add(role, below(name, &file, &own), &file, None);
                 }
             }
-            if let Some(history) = &root.history {
-                add(Role::History, "history".into(), history);
-            }
+        }
+        if let Some((file, lines)) = root.and_then(|root| root.history_of(&stem)) {
+            let (role, source, locator) = (Role::History, "history".into(), relative(file, base));
+            sidecars.push(Sidecar { role, agent: None, source, locator, path: file.into(), lines });
         }
         sidecars.sort_by(|a, b| a.source.cmp(&b.source));
         found.sessions.push(Session {
             id: is_id(&stem).then_some(stem),
             transcript: Some(path.clone()),
+            stdin: None,
             locator: relative(path, base),
             sidecars,
-            siblings: family(path).filter(|other| other != path).collect(),
+            siblings: first(path).and_then(|first| families.get(first)).cloned().unwrap_or_default(),
         });
     }
     Ok(())
@@ -298,10 +344,10 @@ pub(crate) fn is_transcript(path: &Path) -> bool {
         && path.file_name().is_some_and(|n| n != "history.jsonl")
 }
 
-/// The agent id in the name of a subagent's file.
-pub(crate) fn agent_id(path: &Path) -> Option<String> {
+/// The agent id in the name of a subagent's file with the ending `end`.
+pub(crate) fn agent_id(path: &Path, end: &str) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    name.strip_prefix("agent-")?.strip_suffix(".jsonl").filter(|id| !id.is_empty()).map(str::to_owned)
+    name.strip_prefix("agent-")?.strip_suffix(end).filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
 /// Whether a file name is a session id (the client names files by UUID).

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use palog_claude_code::{self as claude_code, Session, Stream};
+use palog_import::{self as vendors, Session, Stream};
 
 use crate::exit::{Exit, Failure};
 use crate::input::{SUFFIX, import_failure};
@@ -30,7 +30,7 @@ pub(crate) fn candidates(sessions: &[Session]) -> Vec<Candidate> {
     let of = |(index, session): (usize, &Session)| {
         let path = session.path().map(Path::to_path_buf).unwrap_or_default();
         let main = Candidate { id: session.id().map(str::to_owned), index, agent: None, path: path.clone() };
-        let agents = session.agents().map(|a| Candidate {
+        let agents = session.agents().into_iter().map(|a| Candidate {
             id: Some(a.into()),
             index,
             agent: Some(a.into()),
@@ -133,12 +133,11 @@ pub(crate) fn choose_session(name: &str, sessions: &[Session], wanted: Option<&s
 
 /// What the records of a session tell of its id and its subagents, which may have no files of their own.
 fn inside(session: &Session) -> Result<Vec<Candidate>, Failure> {
-    let mut options = claude_code::Options::default();
+    let mut options = vendors::Options::default();
     options.sources = false;
-    let report =
-        claude_code::import(session, &mut Stream::new(io::sink()), &options).map_err(|e| import_failure(&e))?;
+    let report = session.import(&mut Stream::new(io::sink()), &options).map_err(|e| import_failure(&e))?;
     let path = session.path().map(Path::to_path_buf).unwrap_or_default();
-    let candidate = |log: claude_code::LogReport| {
+    let candidate = |log: vendors::LogReport| {
         let agent = log.parent.is_some().then(|| log.session.clone());
         Candidate { id: Some(log.session), index: 0, agent, path: path.clone() }
     };

@@ -6,6 +6,7 @@ use palog::rules;
 /// The files that the examples are about.
 const LOG: &str = "shop.palog.jsonl";
 const SOURCE: &str = "projects/-home-me-shop/5e550000-0000-4000-8000-000000000001.jsonl";
+const ROLLOUT: &str = "sessions/2026/11/29/rollout-2026-11-29T12-00-00-019c0000-0000-7000-8000-000000000001.jsonl";
 const AGENT: &str = "projects/-home-me-shop/5e550000-0000-4000-8000-000000000001/subagents/agent-a1b2c3.jsonl";
 
 /// A finding as it could be.
@@ -49,6 +50,18 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         Code::NoBasis => log(code, Warning, 34, "e33", "\"looked\" does not keep an old executor from acting later"),
         Code::UnknownInput => log(code, Warning, 19, "", "the input \"i3\" ends and was never queued"),
         Code::VoidRequest => log(code, Void, 35, "e34", "Bash was started or ended before it was asked about"),
+        Code::LateWrite => log(code, Void, 36, "e35", "action.ended under the epoch 2; the newest is 3"),
+        Code::NoEpoch => log(code, Warning, 37, "e36", "action.started carries no epoch; the newest is 3"),
+        Code::StalePlan => log(code, Void, 38, "e37", "the plan of t_1 is at revision 3, and this one is 2"),
+        Code::CommandRepeated => log(code, Warning, 39, "e38", "the command c_1 was issued before"),
+        Code::StaleCommand => log(code, Void, 40, "e39", "c_1 expects the plan at revision 2, which is at 3"),
+        Code::UnknownSubject => log(code, Warning, 41, "e40", "the resource \"res_1\" is not in the log"),
+        Code::CheckpointMismatch => log(code, Warning, 42, "e41", "k_1: the step deploy is not done"),
+        Code::ParentMissing => ruled(file(code, Warning, LOG, "the log goes on from l0, which is not at hand")),
+        Code::SharedWorkspace => {
+            let why = "the fork wrote into its parent's workspace, which was not recorded since";
+            ruled(file(code, Error, LOG, why))
+        }
         Code::Diverged => log(code, Error, 24, "", "the line at seq 23 is not the one that was read last"),
         // What is told to a writer.
         Code::Locked => ruled(file(code, Error, LOG, "another writer holds the lock of the file")),
@@ -83,6 +96,10 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         | Code::UsageSuperseded
         | Code::ForkedPrefix
         | Code::DuplicateBlob => source(code, Info, 4, None),
+        Code::LegacyHeader => rollout(code, Warning, 1),
+        Code::TimeMissing => rollout(code, Info, 2),
+        Code::CumulativeReemit => rollout(code, Info, 9),
+        Code::ForkedByReference => named(rollout(code, Info, 1), "019c0000-0000-7000-8000-000000000002"),
         Code::LinkInferred | Code::AgentOrphan => {
             let mut found = source(code, Warning, 1, None);
             (found.place.input, found.place.detail) = (Some(AGENT.into()), Some("a1b2c3".into()));
@@ -91,6 +108,11 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         Code::NothingRecognised => {
             let why = "it is named like a session, and its content is none of one; it was not imported";
             file(code, Error, "projects/-home-me-shop/notes.jsonl", why)
+        }
+        Code::SessionRepeated => {
+            let why =
+                "another file of the same session was imported before; the log of this one has a number in its name";
+            file(code, Warning, "projects/-home-me-old/5e550000-0000-4000-8000-000000000001.jsonl", why)
         }
         Code::LeftBeside => file(code, Warning, "tasks/5e550000-0000-4000-8000-000000000001/1.json", "it was not read"),
         Code::Unreadable => file(code, Error, "history.jsonl", "Permission denied (os error 13)"),
@@ -115,6 +137,13 @@ fn source(code: Code, severity: Severity, line: u64, why: Option<&str>) -> Diagn
     let found =
         Diagnostic::new(code, severity, Place { input: Some(SOURCE.into()), line: Some(line), ..Place::default() });
     Diagnostic { why: why.map(str::to_owned), ..found }
+}
+
+/// About a record of a rollout.
+fn rollout(code: Code, severity: Severity, line: u64) -> Diagnostic {
+    let mut found = source(code, severity, line, None);
+    found.place.input = Some(ROLLOUT.into());
+    found
 }
 
 /// About a file as a whole.

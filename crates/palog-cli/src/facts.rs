@@ -8,7 +8,7 @@ use palog::envelope::ActorKind;
 use palog::events::{ActionKind, Data, InputQueued, MessageAdded, Part, Role};
 use palog::json::Value;
 use palog::project::transcript;
-use palog_adapter::resume::Question;
+use palog_import::{Question, Vendor};
 
 use crate::input::Opened;
 use crate::render::show::missing;
@@ -54,8 +54,14 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Reads a log for the last words, for the calls in `calls`, and for the messages and inputs in `texts`.
-    pub(crate) fn gather(log: &Opened, calls: &HashSet<&str>, texts: &HashSet<&str>) -> io::Result<Self> {
+    /// Reads a log for the last words, for the calls in `calls`, and for the messages and inputs in `texts`. `vendor` is
+    /// whose client ran it.
+    pub(crate) fn gather(
+        log: &Opened,
+        vendor: Option<Vendor>,
+        calls: &HashSet<&str>,
+        texts: &HashSet<&str>,
+    ) -> io::Result<Self> {
         let mut facts = Facts::default();
         transcript(log.file(), |item| {
             let event = item.event;
@@ -72,7 +78,7 @@ impl Facts {
                         args: quote(&action.args, log),
                         questions: match (&action.kind, &action.args) {
                             (Some(ActionKind::Question), Value::Inline(raw)) => {
-                                palog_claude_code::questions(&action.name, raw.get())
+                                vendor.map_or_else(Vec::new, |v| v.questions(&action.name, raw.get()))
                             }
                             _ => Vec::new(),
                         },

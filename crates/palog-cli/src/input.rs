@@ -3,13 +3,13 @@
 //! Vendors' files are imported into an unnamed temporary file, so that what reads a log reads them as well.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufWriter, Read, Seek, SeekFrom};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use palog::blob::BlobStore;
 use palog::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use palog::reader::Reader;
-use palog_claude_code::{self as claude_code, Discovery, ImportError, Session, Stream};
+use palog_import::{self as vendors, Discovery, ImportError, Session, Stream, Vendor};
 
 use crate::args::Subject;
 use crate::choice::{choose, choose_session, logs_in};
@@ -94,29 +94,34 @@ pub(crate) enum Content {
     Other,
 }
 
-/// Tells by the first bytes what follows.
+/// Tells by the first bytes what follows. What a vendor compresses is something else than a compressed log.
 fn content(head: &[u8]) -> Content {
     match head {
         [] => Content::Empty,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Content::Zstd,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] if Vendor::of(head).is_none() => Content::Zstd,
         head if head.starts_with(MAGIC) => Content::Log,
         _ => Content::Other,
     }
 }
 
-/// What standard input holds. Nothing of it is taken.
-pub(crate) fn content_of_stdin() -> Result<Content, Failure> {
-    let mut stdin = io::stdin().lock();
-    let head = stdin.fill_buf().map_err(|e| Failure::unreadable("standard input", &e))?;
-    Ok(content(head))
+/// Everything that comes from standard input, and what it is.
+pub(crate) fn stdin() -> Result<(Opened, Content), Failure> {
+    let mut opened = spool("standard input", io::stdin().lock())?;
+    let head = vendors::head(&mut opened.file).and_then(|head| opened.file.rewind().map(|()| head));
+    let content = content(&head.map_err(|e| opened.unreadable(&e))?);
+    Ok((opened, content))
+}
+
+/// The session that came from standard input.
+pub(crate) fn session_from_stdin(opened: Opened, only: Option<Vendor>) -> Result<Session, Failure> {
+    let name = opened.name;
+    Session::from_stdin(opened.file, only).map_err(|e| Failure::unreadable(&name, &e))
 }
 
 /// What a file holds.
 pub(crate) fn content_of(path: &Path) -> Result<Content, Failure> {
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut head));
-    read.map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
-    Ok(content(&head))
+    let head = File::open(path).and_then(vendors::head);
+    head.map(|head| content(&head)).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))
 }
 
 /// The failure for a compressed input.
@@ -154,11 +159,15 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
                 "--session chooses among the sessions of a file or directory, and standard input holds one",
             ));
         }
-        return match content_of_stdin()? {
-            Content::Log => spool("standard input", io::stdin().lock()),
+        let (opened, content) = stdin()?;
+        return match content {
+            Content::Log => Ok(opened),
             Content::Zstd => Err(compressed("-")),
             Content::Empty => Err(Failure::new(Exit::Unreadable, "standard input is empty")),
-            Content::Other => import(terminal, "standard input", claude_code::session_from_stdin(), None),
+            Content::Other => {
+                let session = session_from_stdin(opened, None)?;
+                import(terminal, "standard input", session, None)
+            }
         };
     }
     let name = path.display().to_string();
@@ -181,7 +190,7 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
             Content::Other => {}
         }
     }
-    let found = discover(path)?;
+    let found = discover(path, None)?;
     let chosen = choose_session(&name, &found.sessions, wanted)?;
     if !found.beside.is_empty() {
         terminal.help(&beside(&found));
@@ -192,18 +201,18 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
 }
 
 /// Finds the sessions at a path.
-pub(crate) fn discover(path: &Path) -> Result<Discovery, Failure> {
+pub(crate) fn discover(path: &Path, only: Option<Vendor>) -> Result<Discovery, Failure> {
     let name = path.display().to_string();
-    let found = claude_code::discover(path).map_err(|e| Failure::unreadable(&name, &e))?;
+    let found = vendors::discover(path, only).map_err(|e| Failure::unreadable(&name, &e))?;
     if found.sessions.is_empty() {
         let mut failure = Failure::new(Exit::NothingMatched, format!("{name} holds no session that is known"));
         if let Some(first) = found.unrecognised.first() {
             failure =
                 failure.help(format!("{} looks like one by its name, and is none by its content", first.display()));
         }
-        return Err(
-            failure.help("a directory is that of Claude Code (~/.claude), one of its projects, or one with palog logs")
-        );
+        return Err(failure.help(
+            "a directory is that of Claude Code (~/.claude) or Codex (~/.codex), one below it, or one with palog logs",
+        ));
     }
     Ok(found)
 }
@@ -239,7 +248,7 @@ pub(crate) fn scratch_log(
     session: &Session,
     agent: Option<String>,
     progress: &Progress,
-) -> Result<(File, claude_code::Report), Failure> {
+) -> Result<(File, vendors::Report), Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
     progress.begin(session.size());
@@ -248,9 +257,9 @@ pub(crate) fn scratch_log(
     if let Some(agent) = agent {
         target = target.of_agent(agent);
     }
-    let mut options = claude_code::Options::default();
+    let mut options = vendors::Options::default();
     options.sources = false;
-    let report = claude_code::import(session, &mut target, &options).map_err(|e| import_failure(&e))?;
+    let report = session.import(&mut target, &options).map_err(|e| import_failure(&e))?;
     drop(target);
     file.seek(SeekFrom::Start(0)).map_err(scratch)?;
     Ok((file, report))
@@ -258,7 +267,7 @@ pub(crate) fn scratch_log(
 
 /// Counts of findings about the input, if there is more than information. What is unresolved or waits is told by the
 /// commands themselves.
-fn summary_of_trouble(report: &claude_code::Report) -> Option<String> {
+fn summary_of_trouble(report: &vendors::Report) -> Option<String> {
     let mut trouble = untold(&report.diagnostics);
     trouble.retain(|d| d.severity != Severity::Info);
     summary(&collect(trouble))
@@ -283,7 +292,7 @@ pub(crate) fn import_failure(error: &ImportError) -> Failure {
     match error {
         ImportError::Read { .. } => Failure::new(Exit::Unreadable, error.to_string()),
         ImportError::NothingRecognised { .. } => Failure::new(Exit::Unreadable, error.to_string())
-            .help("what is known is: a session of Claude Code, or a log of palog"),
+            .help("what is known is: a session of Claude Code or Codex, or a log of palog"),
         ImportError::Write(WriteError::Io(error)) => Failure::output(error),
         ImportError::Write(WriteError::LineTooLong { .. }) => Failure::new(Exit::Negative, error.to_string())
             .help("write the log to a directory (palog import PATH -o DIR/): there, large values lie beside it"),
@@ -318,5 +327,6 @@ fn spool(name: &str, mut from: impl Read) -> Result<Opened, Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
     io::copy(&mut from, &mut file).map_err(|e| Failure::unreadable(name, &e))?;
+    file.rewind().map_err(scratch)?;
     Ok(Opened { name: name.into(), blobs: None, path: None, imported: false, file })
 }

@@ -1,6 +1,6 @@
 //! What is tested.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -59,6 +59,11 @@ pub struct World {
     pub now: Option<String>,
     /// What look-ups have just seen: observations as they stand in a state.
     pub observations: Vec<Value>,
+    /// What a worker would have (spec 05, "Admission").
+    pub environment: Option<Value>,
+    /// The log of the parent, if it is at hand.
+    #[serde(skip)]
+    pub parent: Option<PathBuf>,
 }
 
 /// What an import gave.

@@ -40,7 +40,7 @@ impl Record {
     /// The vendor's id of the record.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
-        json::text(&self.native, "/uuid")
+        id_of(&self.native)
     }
 
     /// The offset behind its last byte.
@@ -95,10 +95,10 @@ impl Log {
         self.events.iter().filter(move |event| event["type"] == kind)
     }
 
-    /// The sources that hold the conversation: the transcript, or that of the subagent.
+    /// The sources that hold the conversation: the transcript, those that reverts began, or that of the subagent.
     #[must_use]
     pub fn is_main(source: &str) -> bool {
-        source == "transcript" || source.strip_prefix("agent/").is_some_and(|id| !id.ends_with(".meta"))
+        source == "transcript" || source.starts_with("revert/") || source.starts_with("agent/")
     }
 
     /// The records that events point to, in the order in which the log first does.
@@ -169,7 +169,7 @@ impl Log {
     /// The vendor's id of the record of an event.
     #[must_use]
     pub fn native_id(&self, event: &Value) -> Option<String> {
-        json::text(&self.native(event)?, "/uuid").map(str::to_owned)
+        id_of(&self.native(event)?).map(str::to_owned)
     }
 
     /// The content of a value that stands in the log or in a blob beside it.
@@ -180,6 +180,25 @@ impl Log {
             return fs::read(beside(&self.path, "blobs").join("sha256").join(hex.get(..2)?).join(hex)).ok();
         }
         value.as_str().map(|text| text.as_bytes().to_vec())
+    }
+}
+
+/// The vendor's id of a record: its own, or that of the item in its envelope.
+fn id_of(native: &Value) -> Option<&str> {
+    json::text(native, "/uuid").or_else(|| json::text(native, "/payload/id"))
+}
+
+/// The vendor's kind of a record in the words of a truth: its type, with that of what an envelope holds behind it.
+pub(crate) fn kind_of(native: &Value) -> String {
+    let outer = json::text(native, "/type");
+    if let Some(mark) = json::text(native, "/record_type") {
+        return format!("record_type:{mark}");
+    }
+    match (outer, json::text(native, "/payload/type")) {
+        (Some(outer), Some(inner)) => format!("{outer}/{inner}"),
+        (Some(outer), None) => outer.to_owned(),
+        (None, _) if !native["id"].is_null() => "header".into(),
+        (None, _) => "?".into(),
     }
 }
 

@@ -125,9 +125,9 @@ fn whole_records(name: &str, bytes: &[u8]) -> Vec<(u64, u64)> {
         let lead = line.len() - line.trim_ascii_start().len();
         ((at + lead) as u64, line.trim_ascii().len() as u64)
     };
-    if !Log::is_main(name) && name != "history" {
+    if !Log::is_main(name) && !["history", "index"].contains(&name) {
         // A document counts without white space around it; any other file as it is.
-        let document = ["status/", "tasks/", "agent/"].iter().any(|role| name.starts_with(role));
+        let document = ["status/", "tasks/"].iter().any(|role| name.starts_with(role)) || name.ends_with(".meta.json");
         return if bytes.is_empty() {
             Vec::new()
         } else {

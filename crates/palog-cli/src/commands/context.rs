@@ -1,6 +1,6 @@
 //! `palog context`
 
-use palog::project::{At, ContextError, context};
+use palog::project::{At, ContextError, context, openai};
 
 use crate::args::{Context, Format, Provider};
 use crate::exit::{Exit, Failure};
@@ -13,18 +13,29 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Context) -> Result<Exit, Failu
     let log = input::open(terminal, &args.subject)?;
     let at = args.at.map_or(At::Head, At::Seq);
     let blobs = log.blobs.clone();
-    let Provider::Anthropic = args.provider;
-    let seen = context(log.file(), at, blobs.as_ref()).map_err(|error| match error {
+    let failure = |error| match error {
         ContextError::Io(error) => log.unreadable(&error),
         other => Failure::new(Exit::NothingMatched, other.to_string()),
-    })?;
-    match args.subject.format {
-        Format::Json => terminal.json(&seen)?,
-        Format::Human => {
-            let style = terminal.out_style;
-            render::context::render(&mut terminal.out, style, &seen)?;
+    };
+    let style = terminal.out_style;
+    let diagnostics = match args.provider {
+        Provider::Anthropic => {
+            let seen = context(log.file(), at, blobs.as_ref()).map_err(failure)?;
+            match args.subject.format {
+                Format::Json => terminal.json(&seen)?,
+                Format::Human => render::context::render(&mut terminal.out, style, &seen)?,
+            }
+            seen.diagnostics
         }
-    }
-    input::tell_faults(terminal, &log, &seen.diagnostics)?;
+        Provider::OpenaiResponses => {
+            let seen = openai::context(log.file(), at, blobs.as_ref()).map_err(failure)?;
+            match args.subject.format {
+                Format::Json => terminal.json(&seen)?,
+                Format::Human => render::context::render_input(&mut terminal.out, style, &seen)?,
+            }
+            seen.diagnostics
+        }
+    };
+    input::tell_faults(terminal, &log, &diagnostics)?;
     Ok(Exit::Ok)
 }

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::writer::{Bulk, WriteError};
-use palog_claude_code::{
-    self as claude_code, Directory, ImportError, LogName, Output, Report, Session, Stream, Target,
-};
+use palog_import::{self as vendors, Directory, ImportError, LogName, Output, Report, Session, Stream, Target};
 
 use crate::args::{Format, Import};
 use crate::choice::{Candidate, candidates, choose, choose_session};
@@ -85,7 +83,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
         taken: Vec::new(),
         progress: Progress::new(work.sessions.iter().map(Session::size).sum()),
     };
-    let mut options = claude_code::Options::default();
+    let mut options = vendors::Options::default();
     options.sources = !args.no_sources;
 
     let mut report = work.found;
@@ -93,7 +91,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
     let mut dropped = 0;
     for session in &work.sessions {
         target.progress.begin(session.size());
-        match claude_code::import(session, &mut target, &options) {
+        match session.import(&mut target, &options) {
             Ok(mut one) => {
                 one.logs.retain(|log| {
                     let written = match (&work.agent, &destination) {
@@ -137,6 +135,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
 fn find(args: &Import) -> Result<Work, Failure> {
     let mut work =
         Work { sessions: Vec::new(), agent: None, roots: Vec::new(), hints: Vec::new(), found: Report::default() };
+    let only = args.from.map(crate::args::Vendor::vendor);
     let mut seen = BTreeSet::new();
     let mut nothing = None;
     for path in &args.paths {
@@ -151,8 +150,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
                     "--session chooses among the sessions of files and directories, and standard input holds one",
                 ));
             }
-            check("standard input", input::content_of_stdin()?)?;
-            work.sessions.push(claude_code::session_from_stdin());
+            let (opened, content) = input::stdin()?;
+            check("standard input", content)?;
+            work.sessions.push(input::session_from_stdin(opened, only)?);
             continue;
         }
         let name = path.display().to_string();
@@ -160,7 +160,7 @@ fn find(args: &Import) -> Result<Work, Failure> {
         if single {
             check(&name, input::content_of(path)?)?;
         }
-        let found = match input::discover(path) {
+        let found = match input::discover(path, only) {
             Ok(found) => found,
             Err(failure) if failure.exit == Exit::NothingMatched => {
                 nothing = Some(failure);
@@ -291,7 +291,12 @@ impl Target for Selected {
         let wanted = self.wanted.as_ref().is_none_or(|agent| *agent == name.session && name.parent.is_some());
         self.taken.push(wanted);
         if !wanted {
-            return Ok(Output { log: Box::new(self.progress.count(io::sink())), bulk: Bulk::Inline, sources: None });
+            return Ok(Output {
+                log: Box::new(self.progress.count(io::sink())),
+                bulk: Bulk::Inline,
+                sources: None,
+                again: false,
+            });
         }
         let mut output = self.inner.open(name)?;
         output.log = Box::new(self.progress.count(output.log));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use palog::recover::{Context, Verdict, recover};
 use palog::reduce::reduce;
-use palog_claude_code as claude_code;
+use palog_import::{self as vendors, Vendor};
 
 use crate::args::{Format, Ls};
 use crate::exit::{Exit, Failure};
@@ -19,16 +19,17 @@ use crate::terminal::Terminal;
 
 /// Lists sessions, the newest first.
 pub(crate) fn run(terminal: &mut Terminal, args: &Ls) -> Result<Exit, Failure> {
-    let paths = if args.paths.is_empty() { vec![root()?] } else { args.paths.clone() };
+    let named = args.paths.iter().map(|path| (path.clone(), None)).collect();
+    let paths: Vec<(PathBuf, Option<Vendor>)> = if args.paths.is_empty() { roots()? } else { named };
     let mut list = Sessions { sessions: Vec::new(), unrecognised: Vec::new() };
-    for path in &paths {
+    for (path, vendor) in &paths {
         let name = path.display().to_string();
-        let found = claude_code::list(path).map_err(|e| Failure::unreadable(&name, &e))?;
+        let found = vendors::list(path, *vendor).map_err(|e| Failure::unreadable(&name, &e))?;
         list.unrecognised.extend(found.unrecognised.iter().map(|path| path.to_string_lossy().into_owned()));
         list.sessions.extend(found.sessions.into_iter().map(|listed| Session { listed, verdict: None, failure: None }));
     }
     if list.sessions.is_empty() {
-        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let names: Vec<String> = paths.iter().map(|(path, _)| path.display().to_string()).collect();
         return Err(Failure::new(Exit::NothingMatched, format!("{} holds no session that is known", names.join(", "))));
     }
     let key = |session: &Session| session.listed.last_activity.clone();
@@ -54,28 +55,34 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Ls) -> Result<Exit, Failure> {
     Ok(if failed { Exit::Negative } else { Exit::Ok })
 }
 
-/// Where the client keeps its files.
-fn root() -> Result<PathBuf, Failure> {
+/// Where the clients keep their files: those places that are there.
+fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let root = set("CLAUDE_CONFIG_DIR")
-        .or_else(|| set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".claude")));
-    match root {
-        Some(root) if root.is_dir() => Ok(root),
-        Some(root) => {
-            let failure = Failure::new(Exit::NothingMatched, format!("{} is not there", root.display()));
-            Err(failure
-                .help("sessions of Claude Code lie in $CLAUDE_CONFIG_DIR or ~/.claude: palog ls PATH looks elsewhere"))
-        }
-        None => Err(Failure::new(Exit::Usage, "nothing tells where the home directory is").help("palog ls PATH")),
+    let home = set("HOME").or_else(|| set("USERPROFILE"));
+    let below = |name: &str| home.as_ref().map(|home| home.join(name));
+    let place = |variable, folder, vendor| Some((set(variable).or_else(|| below(folder))?, Some(vendor)));
+    let places =
+        [place("CLAUDE_CONFIG_DIR", ".claude", Vendor::ClaudeCode), place("CODEX_HOME", ".codex", Vendor::Codex)];
+    let roots: Vec<_> = places.into_iter().flatten().collect();
+    if roots.is_empty() {
+        return Err(Failure::new(Exit::Usage, "nothing tells where the home directory is").help("palog ls PATH"));
     }
+    let there: Vec<_> = roots.iter().filter(|(root, _)| root.is_dir()).cloned().collect();
+    if there.is_empty() {
+        let names: Vec<String> = roots.iter().map(|(root, _)| root.display().to_string()).collect();
+        let failure = Failure::new(Exit::NothingMatched, format!("{} is not there", names.join(" or ")));
+        let help = "sessions lie in $CLAUDE_CONFIG_DIR or ~/.claude, and in $CODEX_HOME or ~/.codex: palog ls PATH looks elsewhere";
+        return Err(failure.help(help));
+    }
+    Ok(there)
 }
 
 /// Adds the verdicts. Each session is imported as a whole, without what lies beside it: that bears on no verdict.
-fn judge(paths: &[PathBuf], sessions: &mut [Session]) -> Result<(), Failure> {
+fn judge(paths: &[(PathBuf, Option<Vendor>)], sessions: &mut [Session]) -> Result<(), Failure> {
     let mut found = HashMap::new();
-    for path in paths {
+    for (path, vendor) in paths {
         let discovery =
-            claude_code::discover(path).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
+            vendors::discover(path, *vendor).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
         found.extend(discovery.sessions.into_iter().filter_map(|s| Some((s.path()?.to_path_buf(), s))));
     }
     let progress = Progress::new(sessions.iter().map(|s| s.listed.bytes).sum());
@@ -90,7 +97,7 @@ fn judge(paths: &[PathBuf], sessions: &mut [Session]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn verdict(session: claude_code::Session, path: &Path, progress: &Progress) -> Result<Verdict, Failure> {
+fn verdict(session: vendors::Session, path: &Path, progress: &Progress) -> Result<Verdict, Failure> {
     // An empty transcript is one that nothing was written to yet.
     if fs::metadata(path).is_ok_and(|meta| meta.len() == 0) {
         return Ok(Verdict::Idle);

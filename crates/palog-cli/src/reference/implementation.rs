@@ -8,8 +8,8 @@ use palog::diagnostic::{Diagnostics, Severity};
 use palog::envelope::Time;
 use palog::project::{At, context};
 use palog::reader::{Item, Reader, ResumeError};
-use palog::recover::{Context, recover};
-use palog::reduce::reduce;
+use palog::recover::{Context, Environment, recover};
+use palog::reduce::{reduce, reduce_with_parent};
 use palog::state::Observation;
 use palog::validate::{Options, validate};
 use palog_conformance::{Implementation, Import, Quality, World};
@@ -67,16 +67,25 @@ impl Implementation for Reference {
     }
 
     fn recovery(&self, log: &Path, world: &World) -> Result<Value, String> {
-        let file = File::open(log).map_err(|e| e.to_string())?;
-        let (state, _) = reduce(file).map_err(|e| e.to_string())?;
-        let seen: Vec<Observation> = world
-            .observations
-            .iter()
-            .map(|seen| serde_json::from_value(seen.clone()).map_err(|e| format!("{seen}: {e}")))
-            .collect::<Result<_, _>>()?;
+        let open = |path: &Path| File::open(path).map_err(|e| e.to_string());
+        let (state, parent) = match &world.parent {
+            None => (reduce(open(log)?).map_err(|e| e.to_string())?.0, None),
+            Some(parent) => {
+                let state = reduce_with_parent(open(parent)?, open(log)?).map_err(|e| e.to_string())?.0;
+                (state, Some(reduce(open(parent)?).map_err(|e| e.to_string())?.0))
+            }
+        };
+        let seen: Vec<Observation> = world.observations.iter().map(read).collect::<Result<_, _>>()?;
+        let environment: Option<Environment> = world.environment.as_ref().map(read).transpose()?;
         let mut context = Context::new().seen(&seen);
         if let Some(now) = &world.now {
             context = context.at(Time::parse(now.as_str()).ok_or_else(|| format!("{now:?} is no time"))?);
+        }
+        if let Some(environment) = &environment {
+            context = context.within(environment);
+        }
+        if let Some(parent) = &parent {
+            context = context.child_of(parent);
         }
         value(&recover(&state, &context))
     }
@@ -87,6 +96,10 @@ impl Implementation for Reference {
         let blobs = BlobStore::beside(log);
         value(&context(file, at, Some(&blobs)).map_err(|e| e.to_string())?)
     }
+}
+
+fn read<T: serde::de::DeserializeOwned>(from: &Value) -> Result<T, String> {
+    serde_json::from_value(from.clone()).map_err(|e| format!("{from}: {e}"))
 }
 
 fn value(of: &impl serde::Serialize) -> Result<Value, String> {

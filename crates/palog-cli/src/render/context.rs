@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use palog::project::Context;
+use palog::project::{Context, LeftOut, Unresolved, openai};
 use serde_json::Value;
 
 use crate::render::text::{clean_line, clean_lines, count, short, thousands};
@@ -23,11 +23,62 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, context: &Context) -> io
     }
     let messages = count(context.messages.len() as u64, "message", "messages");
     writeln!(out, "{}", style.dim(&format!("-- {messages}; --format json gives them in full --")))?;
-    for call in &context.unresolved {
+    lacks(out, style, &context.unresolved, &context.omitted)
+}
+
+/// Prints the items in order, and then what stands in the way of sending them.
+pub(crate) fn render_input(out: &mut dyn Write, style: Style, context: &openai::Context) -> io::Result<()> {
+    for item in &context.input {
+        let Ok(value) = serde_json::from_str::<Value>(item.get()) else {
+            indent(out, item.get())?;
+            continue;
+        };
+        let of = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+        match of("type") {
+            "message" => {
+                writeln!(out, "{}", style.bold(&clean_line(of("role"))))?;
+                for part in value.get("content").and_then(Value::as_array).into_iter().flatten() {
+                    indent(out, &brief(part))?;
+                }
+            }
+            call @ ("function_call" | "custom_tool_call" | "local_shell_call") => {
+                writeln!(out, "{}", style.bold("assistant"))?;
+                let input =
+                    ["arguments", "input"].iter().map(|name| of(name)).find(|text| !text.is_empty()).unwrap_or(call);
+                indent(out, &format!("(call of {} as {}) {}", of("name"), of("call_id"), short(input, 300)))?;
+            }
+            "function_call_output" | "custom_tool_call_output" => {
+                writeln!(out, "{}", style.bold("tool"))?;
+                let output = match value.get("output") {
+                    Some(Value::String(text)) => text.clone(),
+                    Some(Value::Array(parts)) => parts.iter().map(brief).collect::<Vec<_>>().join("\n"),
+                    other => other.map(Value::to_string).unwrap_or_default(),
+                };
+                indent(out, &format!("(result of {})\n{output}", of("call_id")))?;
+            }
+            other => indent(out, &format!("({other})"))?,
+        }
+        writeln!(out)?;
+    }
+    let items = count(context.input.len() as u64, "item", "items");
+    writeln!(out, "{}", style.dim(&format!("-- {items}; --format json gives them in full --")))?;
+    lacks(out, style, &context.unresolved, &context.omitted)
+}
+
+/// What stands in the way of sending a context.
+fn lacks(out: &mut dyn Write, style: Style, unresolved: &[Unresolved], omitted: &[LeftOut]) -> io::Result<()> {
+    for call in unresolved {
         let line = format!("call {} has no result: the API refuses the messages as they are", clean_line(&call.call));
         writeln!(out, "{}", style.yellow(&line))?;
     }
-    for left_out in context.omitted.iter().take(10) {
+    for left_out in omitted.iter().take(10) {
+        if let Some(log) = &left_out.log {
+            let until =
+                left_out.event.as_ref().map_or_else(String::new, |event| format!(", up to {}", clean_line(event)));
+            let line = format!("what the model saw before is in another log: {}{until}", clean_line(log));
+            writeln!(out, "{}", style.yellow(&line))?;
+            continue;
+        }
         let what = left_out.part.as_deref().unwrap_or("event");
         let which = left_out
             .action
@@ -40,7 +91,7 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, context: &Context) -> io
             style.yellow(&format!("left out: {what}{which} ({})", left_out.reason.word().replace('_', " ")))
         )?;
     }
-    let more = context.omitted.len().saturating_sub(10);
+    let more = omitted.len().saturating_sub(10);
     if more > 0 {
         writeln!(out, "{}", style.yellow(&format!("… and {} more left out", thousands(more as u64))))?;
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use palog_claude_code::Report;
+use palog_import::Report;
 
 use crate::render::diagnostics::summary;
 use crate::render::text::{clean_line, count};
@@ -23,7 +23,7 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, report: &Report) -> io::
     if more > 0 {
         writeln!(out, "… and {}", count(more, "more log", "more logs"))?;
     }
-    let sum = |of: fn(&palog_claude_code::InputReport) -> u64| report.inputs.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&palog_import::InputReport) -> u64| report.inputs.iter().map(of).sum::<u64>();
     let (records, kept, foreign, fragments) =
         (sum(|i| i.records), sum(|i| i.kept), sum(|i| i.foreign), sum(|i| i.fragments));
     let mut parts = vec![

@@ -6,6 +6,7 @@ use palog::cursor::Cursor;
 use palog::events::Data;
 use palog::reader::Item;
 use palog::state::State;
+use palog_import::Vendor;
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -41,7 +42,7 @@ pub(crate) struct Overview {
     /// Model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// The session that a subagent works for.
+    /// The session that it came out of: that a subagent works for, or that a fork goes on from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parent: Option<String>,
     /// Where what was read ends, if it was read to its end and holds an event.
@@ -122,6 +123,11 @@ impl Overview {
             parent: parent.map(|p| p.session.clone().unwrap_or_else(|| p.log.clone())),
             end: None,
         }
+    }
+
+    /// Whose client ran it, if that is one of those that are known.
+    pub(crate) fn vendor(&self) -> Option<Vendor> {
+        self.agent.as_deref().and_then(Vendor::named)
     }
 
     fn learn(&mut self, data: &Data<'_>) {

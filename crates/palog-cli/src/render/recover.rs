@@ -1,13 +1,13 @@
 //! The page that a person reads after a crash: what happened, what is known, what is not, what waits, and what to do.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use jiff::{SignedDuration, Timestamp};
 use palog::events::{ActionKind, ChildKind, ParentMode};
 use palog::recover::{Decision, Obligation, Recovery, SubjectKind, Verdict};
-use palog::state::{Action, ActionState, Count, Doubt, State, Told};
-use palog_adapter::resume::{Question, Resume};
-use palog_claude_code as claude_code;
+use palog::state::{Action, ActionState, Count, Doubt, Parent, State, Told};
+use palog_import::{Question, Resume};
 
 use crate::facts::{Facts, Said};
 use crate::render::overview::Overview;
@@ -32,6 +32,8 @@ const WIDTH: usize = 96;
 pub(crate) struct Page<'a> {
     pub(crate) overview: &'a Overview,
     pub(crate) state: &'a State,
+    /// The actions of the state, by their ids.
+    pub(crate) actions: HashMap<&'a str, &'a Action>,
     pub(crate) recovery: &'a Recovery,
     pub(crate) facts: &'a Facts,
     /// The time that ages are counted to.
@@ -65,6 +67,7 @@ impl Page<'_> {
             }
             Verdict::Closed => s.green("CLOSED. The session is over."),
             Verdict::Owned => s.yellow("IN USE. Somebody holds this session right now."),
+            Verdict::NeedsReconcile if held == 0 => s.red(&format!("STOP. {}", clean_line(&self.recovery.reason))),
             Verdict::NeedsReconcile => {
                 let calls = count(held, "call", "calls");
                 s.red(&format!("STOP. {calls} may have run, and the log does not tell. Look before anything goes on."))
@@ -327,7 +330,7 @@ impl Page<'_> {
     fn todo(&self) -> Vec<String> {
         let mut steps: Vec<Step> = Vec::new();
         let verdict = self.recovery.verdict;
-        let client = client(self.overview);
+        let client = self.client();
         let resume = client.as_ref().and_then(|c| c.command.clone());
         let hint = |of: fn(&Resume) -> &'static str| client.as_ref().map_or("", of);
         if matches!(verdict, Verdict::NeedsReconcile | Verdict::AwaitingHuman | Verdict::Ready) {
@@ -342,6 +345,9 @@ impl Page<'_> {
                 Decision::Reconcile if self.action(owed).is_some_and(|a| a.state == ActionState::Running) => {
                     format!("Find out what became of it: {call}. It may still run, or have ended in part; do not run it again before you know.")
                 }
+                Decision::Reconcile if owed.call.is_none() => {
+                    format!("Make sure that it is over: {}", clean_line(&owed.reason))
+                }
                 Decision::Reconcile => {
                     format!("Find out whether it ran: {call}. Look at what it would have changed, and do not run it again before you know.")
                 }
@@ -351,11 +357,23 @@ impl Page<'_> {
                 other => format!("{other}: {}", clean_line(&owed.reason)),
             }));
         }
+        let told = |o: &&Obligation| {
+            !o.blocking
+                && !matches!(
+                    o.subject.kind,
+                    SubjectKind::Session
+                        | SubjectKind::Action
+                        | SubjectKind::Approval
+                        | SubjectKind::Input
+                        | SubjectKind::Message
+                )
+        };
+        steps.extend(self.recovery.obligations.iter().filter(told).map(|o| Step::new(clean_line(&o.reason))));
         let go_on = |text: &str, hint: &str| Step {
             text: format!("{text} {hint}").trim_end().to_owned(),
             command: resume.clone(),
         };
-        let spawned = self.state.parent.as_ref().filter(|p| p.mode == ParentMode::Spawn);
+        let spawned = self.spawned_by();
         let parent = spawned.map(|p| clean_line(p.session.as_deref().unwrap_or(&p.log)));
         match verdict {
             Verdict::Indeterminate => {
@@ -417,6 +435,18 @@ impl Page<'_> {
     }
 
     /// The questions of a call, where their form is known.
+    /// What the client that ran the session does when it takes it up again; `None` where nothing is known of it. Subagents
+    /// are not taken up by themselves.
+    fn client(&self) -> Option<Resume> {
+        let vendor = self.overview.vendor().filter(|_| self.spawned_by().is_none())?;
+        Some(vendor.resume(self.overview.session.as_deref(), self.overview.directory.as_deref()))
+    }
+
+    /// Whose subagent it is, if it is one.
+    fn spawned_by(&self) -> Option<&Parent> {
+        self.state.parent.as_ref().filter(|p| p.mode == ParentMode::Spawn)
+    }
+
     fn questions(&self, owed: &Obligation) -> &[Question] {
         let call = owed.call.as_ref().and_then(|call| self.facts.calls.get(&call.action));
         call.map_or(&[], |call| &call.questions)
@@ -428,7 +458,7 @@ impl Page<'_> {
     }
 
     fn action(&self, owed: &Obligation) -> Option<&Action> {
-        owed.call.as_ref().and_then(|call| self.state.action(&call.action))
+        owed.call.as_ref().and_then(|call| self.actions.get(call.action.as_str()).copied())
     }
 
     /// A call as a person recognises it.
@@ -451,15 +481,6 @@ impl Step {
     fn new(text: String) -> Self {
         Step { text, command: None }
     }
-}
-
-/// What the client that ran a session does when it takes it up again; `None` where nothing is known of it. Subagents are not
-/// taken up by themselves.
-fn client(overview: &Overview) -> Option<Resume> {
-    if overview.agent.as_deref() != Some(claude_code::FORMAT.name) || overview.parent.is_some() {
-        return None;
-    }
-    Some(claude_code::resume(overview.session.as_deref(), overview.directory.as_deref()))
 }
 
 /// A question with its options, as a person reads it.

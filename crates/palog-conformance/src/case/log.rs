@@ -12,6 +12,8 @@ use crate::implementation::World;
 
 /// Name of the log in the folder of a case.
 const LOG: &str = "input.palog.jsonl";
+/// Name of the log of its parent, where that is at hand.
+const PARENT: &str = "parent.palog.jsonl";
 /// Name of its blobs.
 const BLOBS: &str = "input.palog.blobs";
 
@@ -96,7 +98,8 @@ impl Phase {
             "version" | "envelope" => Phase::Envelope,
             "schema" | "blob" => Phase::Schema,
             "order" | "id" | "graph" | "source" | "time" => Phase::Order,
-            "action" | "approval" | "input" | "tool" | "usage" | "state" => Phase::Fsm,
+            "action" | "approval" | "input" | "tool" | "usage" | "state" | "lease" | "plan" | "command"
+            | "checkpoint" | "family" => Phase::Fsm,
             _ => return None,
         })
     }
@@ -163,8 +166,9 @@ impl LogCase {
         operation: Operation,
     ) -> Result<(About, Task), String> {
         let manifest: Manifest = toml::from_str(manifest).map_err(|e| format!("case.toml: {e}"))?;
-        let Manifest { id, title, rules, quote, role, level, rationale, base, patch, after, world, kills, expect } =
+        let Manifest { id, title, rules, quote, role, level, rationale, base, patch, after, mut world, kills, expect } =
             manifest;
+        world.parent = Some(folder.join(PARENT)).filter(|parent| parent.exists());
         let fits = match operation {
             Operation::Read => role == Role::Reader && level <= Level::L1 && world == World::default(),
             Operation::Reduce => (role, level) == (Role::Reducer, Level::L2) && world == World::default(),
@@ -188,7 +192,8 @@ impl LogCase {
             }
         }
         let known = names(folder)?;
-        let mut unknown = known.iter().filter(|name| !["case.toml", "expect", LOG, BLOBS].contains(&name.as_str()));
+        let mut unknown =
+            known.iter().filter(|name| !["case.toml", "expect", LOG, PARENT, BLOBS].contains(&name.as_str()));
         if let Some(name) = unknown.next() {
             return Err(format!("nobody knows the file {name}"));
         }

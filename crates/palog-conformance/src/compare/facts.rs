@@ -10,6 +10,14 @@ use crate::run::{Imported, Run};
 
 /// Checks one fact.
 pub(super) fn check(run: &Run<'_>, what: &str, expected: &Value) -> Result<(), String> {
+    match what {
+        "sessions" => return sessions(run, expected),
+        "history_of_forked_by_reference" => {
+            let found: Value = history(run, "dd")?.into();
+            return if found == *expected { Ok(()) } else { Err(format!("expected {expected}, found {found}")) };
+        }
+        _ => {}
+    }
     let imported = run.only()?;
     let found = fact(run, imported, what, expected).ok_or("nobody checks this fact")??;
     if found == *expected { Ok(()) } else { Err(format!("expected {expected}, found {found}")) }
@@ -46,9 +54,71 @@ fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Opt
         "agents" => agents(imported),
         "queue" => queue(imported),
         "pending_inputs" => json::list(state, "/inputs").iter().filter(|input| input["pending"] == true).count().into(),
+        "session" => state["session"].clone(),
+        "cwd" => state["config"]["directory"].clone(),
+        "resume_offset" => log.notes(&["torn"]).map(|(_, at, _)| Value::from(at)).next().unwrap_or_default(),
         "blobs_unique" | "blob_references" | "blob_bytes" => blobs(run, what),
         _ => return None,
     }))
+}
+
+/// Facts of several sessions, by their ids.
+fn sessions(run: &Run<'_>, expected: &Value) -> Result<(), String> {
+    for (id, facts) in expected.as_object().into_iter().flatten() {
+        let imported = run.session(id).ok_or_else(|| format!("no session {id}"))?;
+        for (what, expected) in facts.as_object().into_iter().flatten() {
+            let state = &imported.state;
+            let found: Value = match what.as_str() {
+                "parent" => state["parent"]["session"].clone(),
+                "own_total_tokens" => {
+                    let of = |path| json::count(state, path).unwrap_or(0);
+                    (of("/usage/input") + of("/usage/output")).into()
+                }
+                // By copy: so many of its own records. By reference: so many of the parent's.
+                "prefix_records" => match prefix(run, imported)? {
+                    Some((_, records)) => records.into(),
+                    None => {
+                        let copied = |r: &crate::log::Record| {
+                            r.events.iter().all(|n| imported.log.events[*n]["copy"]["how"] == "fork")
+                        };
+                        imported.log.main_records().iter().filter(|r| copied(r)).count().into()
+                    }
+                },
+                _ => return Err(format!("nobody checks {what} of a session")),
+            };
+            if found != *expected {
+                return Err(format!("{id}: {what}: expected {expected}, found {found}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The parent of a log that goes on from an event in another one, and how many records there are up to that event.
+fn prefix<'r>(run: &'r Run<'_>, imported: &Imported) -> Result<Option<(&'r Imported, usize)>, String> {
+    let parent = &imported.log.events[0]["data"]["parent"];
+    let Some(last) = json::text(parent, "/event") else { return Ok(None) };
+    let parent = json::text(parent, "/log")
+        .and_then(|id| run.logs.iter().find(|l| l.log.id() == id))
+        .ok_or("no log of the parent")?;
+    let last = parent.log.events.iter().position(|e| e["id"] == last).ok_or("the parent has no such event")?;
+    let records =
+        parent.log.main_records().iter().filter(|r| r.events.first().is_some_and(|first| *first <= last)).count();
+    Ok(Some((parent, records)))
+}
+
+/// The texts of a session whose history goes on from a prefix in its parent's log: those up to there, then its own.
+pub(super) fn history(run: &Run<'_>, end: &str) -> Result<Vec<String>, String> {
+    let child =
+        run.logs.iter().find(|l| l.session.ends_with(end)).ok_or_else(|| format!("no session ends in {end}"))?;
+    let (parent, _) = prefix(run, child)?.ok_or("it names no event of a parent")?;
+    let last = child.log.events[0]["data"]["parent"]["event"].clone();
+    let at = parent.log.events.iter().position(|e| e["id"] == last).unwrap_or(0);
+    let events = parent.log.events[..=at].iter().chain(&child.log.events);
+    let texts = events
+        .filter(|e| e["type"] == "message.added")
+        .map(|e| json::list(e, "/data/parts").iter().filter_map(|part| json::text(part, "/text")).collect());
+    Ok(texts.collect())
 }
 
 /// The records of the conversation that happened here and now: not those that are copies.
@@ -99,6 +169,11 @@ fn usage(state: &Value, expected: &Value) -> Option<Result<Value, String>> {
         let path = match name.as_str() {
             "input_tokens" => "/usage/input",
             "output_tokens" => "/usage/output",
+            "total_tokens" => {
+                let of = |path| json::count(state, path).unwrap_or(0);
+                found.insert(name.clone(), (of("/usage/input") + of("/usage/output")).into());
+                continue;
+            }
             "cache_creation_input_tokens" => "/usage/cache_write",
             "cache_read_input_tokens" => "/usage/cache_read",
             _ => return None,

@@ -20,8 +20,56 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files of each session and subagent in `source`: a transcript, a project's folder or a configuration folder.
+/// The files of each session and subagent in `source`: a transcript, a project's folder or a configuration folder of either
+/// vendor.
 pub(crate) fn owned(source: &Path) -> Owned {
+    let rollouts = rollouts(source);
+    if rollouts.is_empty() { of_claude_code(source) } else { rollouts }
+}
+
+/// Rollouts of Codex, and what its other files hold of each session.
+fn rollouts(source: &Path) -> Owned {
+    let mut owned = Owned::new();
+    let all = if source.is_file() { vec![source.to_path_buf()] } else { files(source) };
+    for path in all.iter().filter(|path| path.extension().is_some_and(|e| e == "jsonl")) {
+        let bytes = read(path);
+        if let Some(thread) = thread_of(&bytes) {
+            owned.entry(thread).or_default().push((path.clone(), bytes));
+        }
+    }
+    for (name, member) in [("history.jsonl", "/session_id"), ("session_index.jsonl", "/id")] {
+        let Some(path) =
+            all.iter().find(|path| path.parent() == Some(source) && path.file_name().is_some_and(|n| n == name))
+        else {
+            continue;
+        };
+        let bytes = read(path);
+        for (thread, own) in &mut owned {
+            let is_own = |line: &&[u8]| {
+                json::value(&String::from_utf8_lossy(line)).is_ok_and(|v| json::text(&v, member) == Some(thread))
+            };
+            let lines: Vec<u8> = bytes.split_inclusive(|b| *b == b'\n').filter(is_own).flatten().copied().collect();
+            if !lines.is_empty() {
+                own.push((path.clone(), lines));
+            }
+        }
+    }
+    owned
+}
+
+/// The thread that the header in the first line of a rollout names.
+fn thread_of(bytes: &[u8]) -> Option<String> {
+    let line = bytes.split(|b| *b == b'\n').next()?;
+    let header = json::value(&String::from_utf8_lossy(line)).ok()?;
+    let id = match json::text(&header, "/type") {
+        Some("session_meta") => json::text(&header, "/payload/id"),
+        None if !header["timestamp"].is_null() => json::text(&header, "/id"),
+        _ => None,
+    };
+    id.map(str::to_owned)
+}
+
+fn of_claude_code(source: &Path) -> Owned {
     let mut owned = Owned::new();
     let mut own =
         |id: &str, path: &Path, bytes: Vec<u8>| owned.entry(id.to_owned()).or_default().push((path.into(), bytes));
@@ -79,13 +127,17 @@ pub(crate) fn owned(source: &Path) -> Owned {
 pub(crate) fn transcripts(source: &Path) -> Vec<PathBuf> {
     let all = owned(source).into_values().flatten().map(|(path, _)| path);
     let is_transcript = |path: &PathBuf| {
-        path.extension().is_some_and(|e| e == "jsonl") && path.file_name().is_some_and(|n| n != "history.jsonl")
+        path.extension().is_some_and(|e| e == "jsonl")
+            && path.file_name().is_some_and(|n| n != "history.jsonl" && n != "session_index.jsonl")
     };
     all.filter(is_transcript).collect()
 }
 
 /// The name that the client gives to a transcript: that of its session, or of its subagent.
 pub(crate) fn name_of(transcript: &Path, bytes: &[u8]) -> String {
+    if let Some(thread) = thread_of(bytes) {
+        return format!("rollout-2026-01-01T00-00-00-{thread}.jsonl");
+    }
     let name = transcript.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with("agent-") { name.into_owned() } else { format!("{}.jsonl", session_of(bytes)) }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use palog_claude_code::{ImportError, Options, Stream, discover, import};
+use palog_import::{ImportError, Options, Stream, discover};
 
 /// Bytes that can be had back from whoever was given a handle.
 #[derive(Clone, Default)]
@@ -26,11 +26,11 @@ pub(crate) type Imported = (PathBuf, Option<Vec<u8>>);
 
 /// Every session at `source`.
 pub(crate) fn in_memory(source: &Path) -> Result<Vec<Imported>, String> {
-    let found = discover(source).map_err(|e| e.to_string())?;
+    let found = discover(source, None).map_err(|e| e.to_string())?;
     let mut logs = Vec::new();
     for session in &found.sessions {
         let shared = Shared::default();
-        let log = match import(session, &mut Stream::new(shared.clone()), &Options::default()) {
+        let log = match session.import(&mut Stream::new(shared.clone()), &Options::default()) {
             Ok(_) => Some(std::mem::take(&mut *shared.0.lock().map_err(|e| e.to_string())?)),
             Err(ImportError::NothingRecognised { .. }) => None,
             Err(error) => return Err(error.to_string()),

@@ -7,6 +7,9 @@ use palog_conformance::json;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+#[path = "codex.rs"]
+mod codex;
+
 /// Stops by which the model ends its turn.
 const ENDING: &[&str] = &["end_turn", "stop_sequence", "max_tokens", "refusal"];
 
@@ -34,6 +37,9 @@ const READING: &[&str] = &[
 /// What the client writes as the result of a call that was declined, or stopped while it ran.
 const REJECTED: &str = "User rejected tool use";
 
+/// How records begin.
+const BEGINNINGS: [&str; 2] = ["{\"parentUuid\"", "{\"timestamp\""];
+
 /// The records in `source` that are whole.
 fn records(source: &[u8]) -> Vec<Value> {
     let mut records = Vec::new();
@@ -48,13 +54,14 @@ fn records(source: &[u8]) -> Vec<Value> {
                     rest = rest[values.byte_offset()..].trim_start_matches('\0');
                 }
                 // A broken piece: what may stand behind it begins like every record does.
-                _ => {
-                    match rest.char_indices().nth(1).and_then(|(at, _)| Some(at + rest[at..].find("{\"parentUuid\"")?))
-                    {
-                        Some(at) => rest = &rest[at..],
-                        None => break,
-                    }
-                }
+                _ => match rest
+                    .char_indices()
+                    .nth(1)
+                    .and_then(|(at, _)| Some(at + BEGINNINGS.iter().filter_map(|b| rest[at..].find(b)).min()?))
+                {
+                    Some(at) => rest = &rest[at..],
+                    None => break,
+                },
             }
         }
     }
@@ -101,6 +108,9 @@ fn is_refusal_note(record: &Value) -> bool {
 /// and no later turn was answered.
 pub(crate) fn may_have_run(source: &[u8]) -> BTreeSet<String> {
     let records = records(source);
+    if records.iter().any(|r| !r["payload"].is_null() || !r["record_type"].is_null()) {
+        return codex::may_have_run(&records);
+    }
     let mut found = BTreeSet::new();
     for (at, record) in records.iter().enumerate().filter(|(_, r)| r["type"] == "assistant") {
         let later = &records[at + 1..];

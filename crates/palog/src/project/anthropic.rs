@@ -13,9 +13,7 @@ use crate::json::{Raw, Value};
 use crate::project::content::{Content, LeftOutReason, is_text};
 use crate::project::context::{At, ContextError, Reading, Seen};
 use crate::project::path::key;
-
-/// What a client puts in place of the content of a result that was pruned.
-const CLEARED: &str = "[Old tool result content cleared]";
+use crate::project::shown::{CLEARED, LeftOut, Path, Unresolved, call_id, word};
 
 /// The context of a model as messages of the Anthropic Messages API: what it saw, with nothing put in (spec 04, "Context").
 #[derive(Clone, Debug, Serialize)]
@@ -39,52 +37,11 @@ pub struct Context {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
     /// `user` or `assistant`; `system` for what the client or the developer put between them.
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["user", "assistant"])))]
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = ["user", "assistant", "system"])))]
     pub role: Role,
     /// Its blocks.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<std::collections::BTreeMap<String, serde_json::Value>>"))]
     pub content: Vec<Raw<'static>>,
-}
-
-/// A call that the context holds without a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Unresolved {
-    /// The action.
-    pub action: String,
-    /// The vendor's id of the call, as it stands in the messages.
-    pub call: String,
-    /// The message that holds it; absent where only a window holds it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub event: Option<String>,
-}
-
-/// Something that the model saw and that the messages lack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LeftOut {
-    /// The event; absent where only a window holds it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub event: Option<String>,
-    /// The type of the part; absent = the whole event.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub part: Option<String>,
-    /// The action that it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub action: Option<String>,
-    /// Why.
-    pub reason: LeftOutReason,
-}
-
-/// The events that a context was made from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Path {
-    /// Ids of the message events, in the order in which the model saw them.
-    pub events: Vec<String>,
-    /// Those of them whose place is known by the order of the log only: the parent that they name is missing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub inferred: Vec<String>,
 }
 
 /// Makes the context at `at` from `log` (spec 04, "Context").
@@ -98,8 +55,7 @@ pub fn context<R: Read + Seek>(log: R, at: At<'_>, blobs: Option<&BlobStore>) ->
     let mut reading = Reading::open(log, at)?;
     let mut writer = Writer { content: Content::new(blobs), ..Writer::default() };
     let absent = reading.each(|seen| writer.take(seen))?;
-    let reason = LeftOutReason::NotInLog;
-    writer.omitted.extend(absent.into_iter().map(|id| LeftOut { event: Some(id), part: None, action: None, reason }));
+    writer.omitted.extend(absent);
     writer.finish(reading)
 }
 
@@ -322,7 +278,8 @@ impl Writer<'_> {
 
     fn leave_out(&mut self, event: Option<&str>, part: &str, action: Option<&str>, reason: LeftOutReason) {
         let own = |text: &str| text.to_owned();
-        let left_out = LeftOut { event: event.map(own), part: Some(own(part)), action: action.map(own), reason };
+        let left_out =
+            LeftOut { event: event.map(own), log: None, part: Some(own(part)), action: action.map(own), reason };
         self.omitted.push(left_out);
     }
 
@@ -367,7 +324,7 @@ impl Writer<'_> {
         action: &str,
         call: &str,
     ) -> io::Result<Option<Raw<'static>>> {
-        let block = reading.proposal(action, |proposed| {
+        let block = reading.proposal(action, |proposed, _| {
             let input = match self.content.json(&proposed.args)? {
                 Ok(json) => json,
                 Err(reason) => {
@@ -413,28 +370,6 @@ fn say(messages: &mut Vec<Message>, role: Role, blocks: Vec<Raw<'static>>) {
         _ if blocks.is_empty() => {}
         Some(last) if role == Role::User && last.role == Role::User => last.content.extend(blocks),
         _ => messages.push(Message { role, content: blocks }),
-    }
-}
-
-/// The vendor's id of a call: the action without the `#n` that tells reused ids apart (spec 03, "Action").
-fn call_id(action: &str) -> &str {
-    match action.rsplit_once('#') {
-        Some((id, n)) if !id.is_empty() && !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => id,
-        _ => action,
-    }
-}
-
-/// The type of a part.
-fn word(part: &Part<'_>) -> &'static str {
-    match part {
-        Part::Text { .. } => "text",
-        Part::Reasoning { .. } => "reasoning",
-        Part::Image { .. } => "image",
-        Part::File { .. } => "file",
-        Part::Json { .. } => "json",
-        Part::Action { .. } => "action",
-        Part::Result { .. } => "result",
-        Part::Opaque(_) => "opaque",
     }
 }
 

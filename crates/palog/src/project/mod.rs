@@ -3,14 +3,17 @@
 mod anthropic;
 mod content;
 mod context;
+pub mod openai;
 mod path;
 #[cfg(test)]
 mod sample;
 mod scan;
+mod shown;
 mod transcript;
 
-pub use anthropic::{Context, LeftOut, Message, Path, Unresolved, context};
+pub use anthropic::{Context, Message, context};
 pub use content::LeftOutReason;
 pub use context::{At, ContextError};
 pub use path::{Live, NodeKind, NodeRef, PathIndex};
+pub use shown::{LeftOut, Path, Unresolved};
 pub use transcript::{Fate, Item, Told, transcript};

@@ -111,6 +111,15 @@ impl Default for PathIndex {
 }
 
 impl PathIndex {
+    /// Takes in an event that changes nothing, because its epoch was over: one that names it as its parent stands under the
+    /// head of that time.
+    pub(super) fn pass(&mut self, event: &Event<'_>) {
+        let id = key(&event.id);
+        if !self.awaited.contains_key(&id) {
+            self.stands.entry(id).or_insert(Stands::Under(self.head));
+        }
+    }
+
     /// Takes in the next event. `locator` is where the caller finds it again: the offset of its line in bytes.
     ///
     /// A line or an id that is there already, and the replay of a record, put nothing on the path. Returns what is wrong

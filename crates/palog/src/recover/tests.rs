@@ -1,5 +1,7 @@
 //! Verdicts, obligations and evidence.
 
+mod work;
+
 use serde_json::{Value, json};
 
 use super::{Context, Decision, EvidenceKind, Obligation, Recovery, Verdict, recover};
@@ -320,11 +322,12 @@ fn a_prompt_on_the_screen_is_evidence_for_one_call_while_nothing_is_newer() {
 
 /// R-REC-025
 #[test]
-fn a_ready_session_may_hide_calls_where_nobody_records_proposals() {
+fn a_session_that_nothing_blocks_may_hide_calls_where_nobody_records_proposals() {
     let kinds = |log: &Log| log.recovery().evidence.iter().map(|e| e.kind).collect::<Vec<_>>();
     assert_eq!(kinds(&Log::imported(&["usage"]).prompt("p")), [EvidenceKind::UnseenCallsPossible]);
     assert_eq!(kinds(&Log::imported(&["action.proposed"]).prompt("p")), []);
-    assert_eq!(kinds(&Log::imported(&["usage"]).prompt("p").answer("r")), []);
+    assert_eq!(kinds(&Log::imported(&["usage"]).prompt("p").answer("r")), [EvidenceKind::UnseenCallsPossible]);
+    assert_eq!(kinds(&Log::live().prompt("p").answer("r").add("turn.ended", json!({"how": "complete"}))), []);
 }
 
 #[test]

@@ -5,16 +5,17 @@ use std::collections::VecDeque;
 use super::path::{Adoptions, GroupId, Key, KeyMap};
 use crate::events::{MessageAdded, ModelResponse, Part, TurnEnd, TurnEnded, Usage};
 use crate::state::{Count, Totals};
+use serde::{Deserialize, Serialize};
 
 /// Something that waits for the model, by the event that tells of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Waiting {
     pub(super) seq: u64,
     pub(super) event: Box<str>,
     pub(super) turn: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Turn {
     /// Whether its end would be recorded.
     ends_recorded: bool,
@@ -41,7 +42,7 @@ impl Turn {
 }
 
 /// What is known of a response.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Response {
     /// The turn that was open at its first event, and what it hangs under.
     turn: usize,
@@ -56,10 +57,12 @@ struct Response {
     calls: bool,
     /// The newest message that the model sees, whole.
     whole: Option<u64>,
+    /// It may have a call that nobody could read (R-TRN-011).
+    unread: bool,
     usage: [Option<u64>; 5],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Stop {
     Unknown,
     EndsTurn,
@@ -73,32 +76,28 @@ impl Response {
             _ if self.failed => false,
             Stop::EndsTurn => self.whole.is_some() || !self.message,
             Stop::GoesOn => false,
-            Stop::Unknown => self.whole.is_some() && !self.calls,
+            Stop::Unknown => self.whole.is_some() && !self.calls && !self.unread,
         }
     }
 }
 
-/// A token count over all responses, and how many of them have it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Total {
-    sum: u128,
-    of: u64,
-}
-
 /// The turns of a session.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Conversation {
     /// The first one is what comes before the first `turn.started`.
     turns: Vec<Turn>,
     /// By the vendor's id, the newest turn that has it.
+    #[serde(with = "super::snapshot::pairs")]
     by_name: KeyMap<usize>,
+    #[serde(with = "super::snapshot::pairs")]
     responses: KeyMap<Response>,
     /// How many of them are no copies.
     pub(super) own_responses: u64,
-    usage: [Total; 5],
     /// The response that a message of the model belongs to which names none; it ends with the first message that is not
     /// the model's.
     speaking: Option<Key>,
+    /// Something that could not be read stands since the last message that is not the model's.
+    unread: bool,
     /// How many responses have no name at all.
     unnamed: u64,
     /// Results that no later response has gone on from, in their order.
@@ -127,8 +126,8 @@ impl Conversation {
             by_name: KeyMap::default(),
             responses: KeyMap::default(),
             own_responses: 0,
-            usage: [Total::default(); 5],
             speaking: None,
+            unread: false,
             unnamed: 0,
             results: VecDeque::new(),
             spoke: None,
@@ -154,11 +153,15 @@ impl Conversation {
         });
         self.speaking = Some(key);
         let named = data.response.is_some();
-        let whole = data.in_context != Some(false) && data.partial != Some(true);
+        // A summary for a compaction is nothing that the model says to anybody (R-TRN-004).
+        let summary = data.purpose.as_deref() == Some("summary");
+        let whole = data.in_context != Some(false) && data.partial != Some(true) && !summary;
+        let unread = self.unread;
         let response = self.response(key, at, named);
         response.message = true;
         response.newest = at.seq;
         response.calls |= data.parts.iter().any(|p| matches!(p, Part::Action { .. }));
+        response.unread |= unread || data.parts.iter().any(|p| matches!(p, Part::Opaque(_)));
         if whole {
             response.whole = Some(at.seq);
             let first = response.first;
@@ -169,6 +172,7 @@ impl Conversation {
     /// A message that is not the model's; `prompts`: it wants an answer, `results`: it tells results.
     pub(super) fn other_message(&mut self, event: &str, at: At, prompts: bool, results: bool) {
         self.speaking = None;
+        self.unread = false;
         if at.context_only {
             return;
         }
@@ -178,6 +182,14 @@ impl Conversation {
         } else if prompts {
             let turn = self.current();
             self.turns[turn].prompts.push(waiting);
+        }
+    }
+
+    /// Something could not be read: it may be a part of the response beside it (R-TRN-011).
+    pub(super) fn unreadable(&mut self) {
+        self.unread = true;
+        if let Some(response) = self.speaking.and_then(|key| self.responses.get_mut(&key)) {
+            response.unread = true;
         }
     }
 
@@ -194,12 +206,7 @@ impl Conversation {
         response.failed = data.error.is_some();
         if let Some(usage) = data.usage.as_ref().filter(|_| !at.copied) {
             let Usage { input, output, cache_read, cache_write, reasoning } = usage;
-            let new = [*input, *output, *cache_read, *cache_write, *reasoning];
-            let old = std::mem::replace(&mut response.usage, new);
-            for ((total, old), new) in self.usage.iter_mut().zip(old).zip(new) {
-                total.sum = total.sum - u128::from(old.unwrap_or(0)) + u128::from(new.unwrap_or(0));
-                total.of = total.of - u64::from(old.is_some()) + u64::from(new.is_some());
-            }
+            response.usage = [*input, *output, *cache_read, *cache_write, *reasoning];
         }
     }
 
@@ -218,6 +225,7 @@ impl Conversation {
                 message: false,
                 calls: false,
                 whole: None,
+                unread: false,
                 usage: [None; 5],
             }
         })
@@ -318,12 +326,27 @@ impl Conversation {
         })
     }
 
+    /// What was counted so far was counted in another log.
+    pub(super) fn forget_counts(&mut self) {
+        self.own_responses = 0;
+        self.responses.values_mut().for_each(|response| response.usage = [None; 5]);
+    }
+
+    /// Whether the end of the newest turn would be recorded cannot be said any more.
+    pub(super) fn suspend(&mut self) {
+        let current = self.current();
+        self.turns[current].ends_recorded = false;
+    }
+
     /// Token counts of all responses, each once.
     pub(super) fn totals(&self) -> Totals {
-        let [input, output, cache_read, cache_write, reasoning] = self.usage.map(|total| {
-            let sum = u64::try_from(total.sum).unwrap_or(u64::MAX);
-            (total.of > 0).then_some(Count(sum))
-        });
+        let mut totals: [Option<u64>; 5] = [None; 5];
+        for response in self.responses.values() {
+            for (total, count) in totals.iter_mut().zip(response.usage) {
+                *total = count.map(|count| total.unwrap_or(0).saturating_add(count)).or(*total);
+            }
+        }
+        let [input, output, cache_read, cache_write, reasoning] = totals.map(|total| total.map(Count));
         Totals { input, output, cache_read, cache_write, reasoning }
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Plan {
     records: &'static [&'static str],
     /// A second source, and what it records.
     hooks: Option<&'static [&'static str]>,
+    /// Whether events carry epochs.
+    fenced: bool,
     steps: Vec<Step>,
 }
 
@@ -27,6 +29,8 @@ struct Step {
     source: Option<&'static str>,
     /// It is a copy from another log.
     copied: bool,
+    /// Its epoch, where there are any.
+    epoch: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +55,92 @@ enum What {
     Close { how: &'static str },
     Unheard,
     Malformed,
+    Lease { epoch: u64, verb: &'static str },
+    Held(Held),
+}
+
+/// What is held, worked on or stands outside.
+#[derive(Clone, Debug)]
+struct Held {
+    kind: &'static str,
+    task: &'static str,
+    action: &'static str,
+    thing: &'static str,
+    number: u64,
+    flag: bool,
+    status: &'static str,
+    operation: &'static str,
+}
+
+fn held() -> impl Strategy<Value = Held> {
+    let kinds = &[
+        "task",
+        "task",
+        "attempt.ended",
+        "task.closed",
+        "plan",
+        "step.changed",
+        "command.issued",
+        "command.issued",
+        "command.ended",
+        "command.ended",
+        "checkpoint.created",
+        "checkpoint.restored",
+        "workspace.recorded",
+        "artifact.recorded",
+        "resource.acquired",
+        "resource.released",
+        "grant.added",
+        "grant.revoked",
+        "message.revised",
+        "redaction.applied",
+        "source.changed",
+    ];
+    let names = (select(&["t", "v"][..]), select(&["a", "b", "c"][..]), select(&["k", "l"][..]));
+    let operations = &["pause", "resume", "cancel", "replan", "suspend_and_replan", "take_over"];
+    let status = select(&["pending", "running", "done", "failed"][..]);
+    (select(&kinds[..]), names, 0..4_u64, any::<bool>(), status, select(&operations[..])).prop_map(
+        |(kind, (task, action, thing), number, flag, status, operation)| Held {
+            kind,
+            task,
+            action,
+            thing,
+            number,
+            flag,
+            status,
+            operation,
+        },
+    )
+}
+
+impl Held {
+    fn add(&self, log: Log) -> Log {
+        let Held { kind, task, action, thing, number, flag, status, operation } = self;
+        let data = match *kind {
+            "task" => return log.task(task),
+            "plan" => return log.plan(task, *number),
+            "attempt.ended" => json!({"attempt": format!("{task}/1"), "how": if *flag { "complete" } else { "lost" }}),
+            "task.closed" => json!({"task": task, "how": if *flag { "complete" } else { "cancelled" }}),
+            "step.changed" => json!({"task": task, "step": "s", "status": status, "verified": flag}),
+            "command.issued" => json!({"command": thing, "task": task, "operation": operation}),
+            "command.ended" => json!({"command": thing, "outcome": if *number > 0 { "applied" } else { "rejected" }}),
+            "checkpoint.created" => {
+                let effects = json!([{"action": action, "state": if *flag { "running" } else { "succeeded" }}]);
+                json!({"checkpoint": thing, "at": number * 33, "task": task, "steps": [], "effects": effects})
+            }
+            "checkpoint.restored" => json!({"checkpoint": thing}),
+            "workspace.recorded" => json!({"revision": number.to_string()}),
+            "artifact.recorded" => json!({"artifact": thing, "digest": format!("sha256:{number}")}),
+            "resource.acquired" => json!({"resource": thing, "kind": "lock", "task": task}),
+            "resource.released" => json!({"resource": thing}),
+            "grant.added" => json!({"grant": thing, "task": task}),
+            "grant.revoked" => json!({"grant": thing}),
+            "message.revised" => json!({"message": "p0", "removed": true}),
+            "redaction.applied" => json!({"events": ["p0"]}),
+            _ => json!({"source": "main", "how": if *flag { "gap" } else { "vanished" }}),
+        };
+        log.add(kind, data)
+    }
 }
 
 fn what() -> impl Strategy<Value = What> {
@@ -79,6 +169,8 @@ fn what() -> impl Strategy<Value = What> {
         1 => Just(What::Compact),
         1 => select(&["root", "p0", "p1"][..]).prop_map(|to| What::Move { to }),
         1 => prop_oneof![Just(What::Vendor), Just(What::Note)],
+        1 => (1..4_u64, select(&["acquired", "acquired", "renewed", "released"][..])).prop_map(|(epoch, verb)| What::Lease { epoch, verb }),
+        9 => held().prop_map(What::Held),
         1 => prop_oneof![
             8 => Just(What::Note),
             3 => select(&["complete", "transferred"][..]).prop_map(|how| What::Close { how }),
@@ -91,12 +183,9 @@ fn what() -> impl Strategy<Value = What> {
 fn step() -> impl Strategy<Value = Step> {
     let parent = proptest::option::weighted(0.15, select(&["root", "p0", "p1", "p2", "p3", "ctx", "gone"][..]));
     let source = proptest::option::weighted(0.3, select(&["main", "hooks"][..]));
-    (what(), parent, source, proptest::bool::weighted(0.05)).prop_map(|(what, parent, source, copied)| Step {
-        what,
-        parent,
-        source,
-        copied,
-    })
+    let epoch = proptest::option::of(select(&[1, 1, 2, 2, 3][..]));
+    (what(), parent, source, proptest::bool::weighted(0.05), epoch)
+        .prop_map(|(what, parent, source, copied, epoch)| Step { what, parent, source, copied, epoch })
 }
 
 /// Any log.
@@ -107,9 +196,10 @@ pub(super) fn logs() -> impl Strategy<Value = Plan> {
         any::<bool>(),
         select(sets),
         proptest::option::weighted(0.3, select(hooks)),
+        proptest::bool::weighted(0.25),
         proptest::collection::vec(step(), 3..24),
     )
-        .prop_map(|(live, records, hooks, steps)| Plan { live, records, hooks, steps })
+        .prop_map(|(live, records, hooks, fenced, steps)| Plan { live, records, hooks, fenced, steps })
 }
 
 impl Plan {
@@ -192,7 +282,18 @@ impl Plan {
                 What::Close { how } => log.add("log.closed", json!({"how": how})),
                 What::Unheard => log.add("weather.changed", json!({})),
                 What::Malformed => log.add("action.proposed", json!({})),
+                What::Lease { .. } if !self.fenced => log,
+                What::Lease { epoch, verb } => {
+                    log.under(epoch, &format!("lease.{verb}"), json!({"epoch": epoch, "holder": "w"}))
+                }
+                What::Held(ref held) => held.add(log),
             };
+            if let Some(epoch) = step.epoch.filter(|_| self.fenced && !matches!(step.what, What::Lease { .. })) {
+                let last = log.lines.pop().expect("an event");
+                let mut event: Value = serde_json::from_str(&last).expect("a line of ours");
+                event["epoch"] = epoch.into();
+                log.lines.push(line_of(event));
+            }
         }
         log
     }

@@ -1,0 +1,289 @@
+//! All formats that can become portable agent logs, behind one interface.
+//!
+//! [`discover`] finds the sessions of every vendor below a path, by what is in the files; [`Session::import`] turns one of
+//! them into logs. What a record means is known to the adapters alone.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use palog_claude_code as claude_code;
+use palog_codex as codex;
+
+// What the functions here take and give, so that their users need no second dependency.
+pub use palog_adapter::listing::{Listed, Listing, TimeFrom, TitleFrom};
+pub use palog_adapter::resume::{Choice, Question, Resume};
+pub use palog_adapter::{
+    Directory, ImportError, InputReport, LogName, LogReport, Options, Output, Report, Stream, Target,
+};
+
+/// How much of a file is looked at to tell what it is, in bytes.
+const HEAD: u64 = 256 << 10;
+
+/// Whose files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Vendor {
+    /// Claude Code.
+    ClaudeCode,
+    /// Codex.
+    Codex,
+}
+
+impl Vendor {
+    /// All of them.
+    pub const ALL: [Vendor; 2] = [Vendor::ClaudeCode, Vendor::Codex];
+
+    /// The name of its format.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Vendor::ClaudeCode => claude_code::FORMAT.name,
+            Vendor::Codex => codex::FORMAT.name,
+        }
+    }
+
+    /// The vendor whose format has this name.
+    #[must_use]
+    pub fn named(format: &str) -> Option<Vendor> {
+        Vendor::ALL.into_iter().find(|vendor| vendor.name() == format)
+    }
+
+    /// What its client does with a session that is taken up again.
+    #[must_use]
+    pub fn resume(self, session: Option<&str>, directory: Option<&str>) -> Resume {
+        match self {
+            Vendor::ClaudeCode => claude_code::resume(session, directory),
+            Vendor::Codex => codex::resume(session, directory),
+        }
+    }
+
+    /// The questions that a call of its model asks a person; none where it asks nothing, or in another form.
+    #[must_use]
+    pub fn questions(self, tool: &str, arguments: &str) -> Vec<Question> {
+        match self {
+            Vendor::ClaudeCode => claude_code::questions(tool, arguments),
+            Vendor::Codex => codex::questions(tool, arguments),
+        }
+    }
+
+    /// The vendor whose files begin so; `None` where nobody's do.
+    #[must_use]
+    pub fn of(head: &[u8]) -> Option<Vendor> {
+        // Rollouts have a closer mark: each record says what it is.
+        if codex::recognises(head) {
+            Some(Vendor::Codex)
+        } else if claude_code::recognises(head) {
+            Some(Vendor::ClaudeCode)
+        } else {
+            None
+        }
+    }
+}
+
+/// A session of any vendor.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Session {
+    /// Of Claude Code, with its subagents.
+    ClaudeCode(claude_code::Session),
+    /// Of Codex.
+    Codex(codex::Session),
+}
+
+impl Session {
+    /// A session that came from standard input, which `bytes` holds.
+    ///
+    /// # Errors
+    /// When `bytes` cannot be read.
+    pub fn from_stdin(mut bytes: File, only: Option<Vendor>) -> io::Result<Session> {
+        bytes.seek(SeekFrom::Start(0))?;
+        Ok(match only.or(Vendor::of(&head(&mut bytes)?)) {
+            Some(Vendor::Codex) => Session::Codex(codex::session_from_stdin(bytes)),
+            Some(Vendor::ClaudeCode) | None => Session::ClaudeCode(claude_code::session_from_stdin(bytes)),
+        })
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn vendor(&self) -> Vendor {
+        match self {
+            Session::ClaudeCode(_) => Vendor::ClaudeCode,
+            Session::Codex(_) => Vendor::Codex,
+        }
+    }
+
+    /// Its native id, as far as that is told without reading it.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Session::ClaudeCode(session) => session.id(),
+            Session::Codex(session) => session.id(),
+        }
+    }
+
+    /// Path of its main file; `None` for standard input.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Session::ClaudeCode(session) => session.path(),
+            Session::Codex(session) => session.path(),
+        }
+    }
+
+    /// Ids of its subagents, where their files belong to it. Agents of Codex are sessions of their own.
+    #[must_use]
+    pub fn agents(&self) -> Vec<&str> {
+        match self {
+            Session::ClaudeCode(session) => session.agents().collect(),
+            Session::Codex(_) => Vec::new(),
+        }
+    }
+
+    /// Size of what belongs to it, in bytes, as the file system tells it now.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match self {
+            Session::ClaudeCode(session) => session.size(),
+            Session::Codex(session) => session.size(),
+        }
+    }
+
+    /// The session without what lies beside it.
+    #[must_use]
+    pub fn alone(self) -> Session {
+        match self {
+            Session::ClaudeCode(session) => Session::ClaudeCode(session.alone()),
+            Session::Codex(session) => Session::Codex(session.alone()),
+        }
+    }
+
+    /// Imports it.
+    ///
+    /// # Errors
+    /// When a file cannot be read, the target refuses, or nothing in it is known. The target is aborted then.
+    pub fn import(&self, target: &mut dyn Target, options: &Options) -> Result<Report, ImportError> {
+        match self {
+            Session::ClaudeCode(session) => claude_code::import(session, target, options),
+            Session::Codex(session) => codex::import(session, target, options),
+        }
+    }
+}
+
+/// What was found below a path.
+#[derive(Clone, Debug, Default)]
+pub struct Discovery {
+    /// The sessions, by vendor and path.
+    pub sessions: Vec<Session>,
+    /// Files of these sessions that are not read.
+    pub beside: Vec<PathBuf>,
+    /// Files whose names say that they hold a session, and whose content does not.
+    pub unrecognised: Vec<PathBuf>,
+}
+
+/// Whose sessions are looked for at a path: of a file what its content tells, of a directory everybody's. A file that nobody
+/// recognises is offered to the first one, which tells what is wrong with it.
+fn vendors(path: &Path, only: Option<Vendor>) -> io::Result<Vec<Vendor>> {
+    if let Some(only) = only {
+        return Ok(vec![only]);
+    }
+    if fs::metadata(path)?.is_dir() {
+        return Ok(Vendor::ALL.to_vec());
+    }
+    Ok(vec![Vendor::of(&head(File::open(path)?)?).unwrap_or(Vendor::ClaudeCode)])
+}
+
+/// As much of the beginning as it takes to tell what something is ([`Vendor::of`]).
+///
+/// # Errors
+/// When it cannot be read.
+pub fn head(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    input.take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// The places at and below `path` where sessions of Claude Code lie, with what is there: `path` in any case.
+fn claude_code_below(path: &Path) -> io::Result<Vec<(PathBuf, claude_code::Discovery)>> {
+    let found = claude_code::discover(path)?;
+    let holds = |folder: &Path| found.sessions.iter().filter_map(|s| s.path()).any(|p| p.starts_with(folder));
+    let is_project = found.sessions.iter().any(|s| s.path().and_then(Path::parent) == Some(path));
+    let is_whole = !path.is_dir() || is_project || holds(&path.join("projects"));
+    let mut below = Vec::new();
+    for entry in if is_whole { Vec::new() } else { fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()? } {
+        let folder = entry.path();
+        if entry.file_type()?.is_dir() && !holds(&folder) {
+            below.extend(claude_code_below(&folder)?.into_iter().filter(|(_, found)| !found.sessions.is_empty()));
+        }
+    }
+    below.sort_by(|(a, _), (b, _)| a.cmp(b));
+    below.insert(0, (path.into(), found));
+    Ok(below)
+}
+
+/// Of files below `path` that a vendor does not recognise, those that should hold a session and are nobody's: files in the
+/// folder of a session, in one for projects, or with the name of a rollout. Where there is no session at all, each should.
+fn nobodys<'s>(path: &Path, files: Vec<PathBuf>, sessions: impl Iterator<Item = &'s Path>) -> Vec<PathBuf> {
+    let folders: BTreeSet<&Path> = sessions.filter_map(Path::parent).collect();
+    let should_hold = |file: &Path| {
+        folders.is_empty()
+            || file.parent().is_some_and(|folder| folders.contains(folder))
+            || file.strip_prefix(path).is_ok_and(|file| file.iter().any(|name| name == "projects"))
+            || file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("rollout-"))
+    };
+    let is_somebodys = |file: &Path| File::open(file).and_then(head).is_ok_and(|head| Vendor::of(&head).is_some());
+    let files: BTreeSet<PathBuf> =
+        files.into_iter().filter(|file| file == path || should_hold(file) && !is_somebodys(file)).collect();
+    files.into_iter().collect()
+}
+
+/// Finds the sessions at `path`, or only those of one vendor.
+///
+/// # Errors
+/// When `path`, or a directory below it, cannot be read.
+pub fn discover(path: &Path, only: Option<Vendor>) -> io::Result<Discovery> {
+    let mut all = Discovery::default();
+    for vendor in vendors(path, only)? {
+        match vendor {
+            Vendor::ClaudeCode => {
+                for (_, found) in claude_code_below(path)? {
+                    let claude_code::Discovery { sessions, beside, unrecognised } = found;
+                    all.sessions.extend(sessions.into_iter().map(Session::ClaudeCode));
+                    all.beside.extend(beside);
+                    all.unrecognised.extend(unrecognised);
+                }
+            }
+            Vendor::Codex => {
+                let codex::Discovery { sessions, beside, unrecognised } = codex::discover(path)?;
+                all.sessions.extend(sessions.into_iter().map(Session::Codex));
+                all.beside.extend(beside);
+                all.unrecognised.extend(unrecognised);
+            }
+        }
+    }
+    all.unrecognised = nobodys(path, all.unrecognised, all.sessions.iter().filter_map(Session::path));
+    Ok(all)
+}
+
+/// Lists the sessions at `path` by what their first and last records tell.
+///
+/// # Errors
+/// When `path`, or a directory below it, cannot be read.
+pub fn list(path: &Path, only: Option<Vendor>) -> io::Result<Listing> {
+    let mut all = Listing::default();
+    for vendor in vendors(path, only)? {
+        let listings = match vendor {
+            Vendor::ClaudeCode => {
+                claude_code_below(path)?.iter().map(|(path, _)| claude_code::list(path)).collect::<io::Result<_>>()?
+            }
+            Vendor::Codex => vec![codex::list(path)?],
+        };
+        for listing in listings {
+            all.sessions.extend(listing.sessions);
+            all.unrecognised.extend(listing.unrecognised);
+        }
+    }
+    all.unrecognised = nobodys(path, all.unrecognised, all.sessions.iter().map(|s| s.path.as_path()));
+    Ok(all)
+}
