@@ -27,6 +27,18 @@ const FAMILIES: &[&str] = &[
     "branch.",
     "child.",
     "note.",
+    "lease.",
+    "grant.",
+    "task.",
+    "attempt.",
+    "plan.",
+    "step.",
+    "command.",
+    "checkpoint.",
+    "workspace.",
+    "artifact.",
+    "resource.",
+    "redaction.",
 ];
 
 /// An implementation with a fault.
@@ -233,6 +245,15 @@ pub(crate) const FAULTS: &[Fault] = &[
         "order_not_parent",
         Seed::Log(|lines| {
             without(each(lines, |line, _| without_member(&line, "\"parent\":\"", "\",")), &["branch.moved"])
+        }),
+    ),
+    fault(
+        "epochs_are_ignored",
+        Seed::Log(|lines| {
+            each(lines, |line, _| match line.split_once("\"data\":") {
+                Some((envelope, data)) => format!("{}\"data\":{data}", without_member(envelope, "\"epoch\":", ",")),
+                None => line,
+            })
         }),
     ),
     fault(
