@@ -49,6 +49,19 @@ pub(crate) struct Sidecar {
     pub(crate) path: PathBuf,
     /// Of a file that sessions share, the lines of this one.
     pub(crate) lines: Arc<[Span]>,
+    /// Why it is not read.
+    pub(crate) unread: Option<Unread>,
+}
+
+/// Why something that lies in a folder is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// It is a link: what it leads to is not the session's.
+    Link,
+    /// It is neither a file nor a folder.
+    NoFile,
+    /// The folder cannot be read.
+    Error(String),
 }
 
 /// A session and the files that belong to it.
@@ -116,6 +129,10 @@ pub struct Discovery {
 /// Whether the first bytes of a file are those of a Claude Code transcript. Judged by content alone.
 #[must_use]
 pub fn recognises(head: &[u8]) -> bool {
+    // A log can hold records as they stand.
+    if head.starts_with(b"{\"palog\":") {
+        return false;
+    }
     let has = |needle: &[u8]| memchr::memmem::find(head, needle).is_some();
     let own =
         has(b"\"parentUuid\"") || has(b"\"leafUuid\"") || (has(b"\"messageId\"") && has(b"\"file-history-snapshot\""));
@@ -128,8 +145,12 @@ pub fn recognises(head: &[u8]) -> bool {
 /// When `path`, or a directory below it, cannot be read. Of files the first bytes are read, and what sessions share.
 pub fn discover(path: &Path) -> io::Result<Discovery> {
     let meta = fs::metadata(path)?;
-    if !meta.is_dir() {
+    if meta.is_file() {
         return discover_file(path);
+    }
+    if !meta.is_dir() {
+        let why = "it is neither a file nor a directory; what comes from it is a session of its own";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let mut found = Discovery::default();
     let root = if path.join("projects").is_dir() { Some(Root::read(path)?) } else { None };
@@ -169,7 +190,7 @@ struct Root {
 impl Root {
     fn read(path: &Path) -> io::Result<Self> {
         let mut statuses: HashMap<String, Vec<PathBuf>> = HashMap::new();
-        for file in files_below(&path.join("sessions"))? {
+        for Found { path: file, .. } in files_below(&path.join("sessions")).into_iter().filter(|f| f.unread.is_none()) {
             if let Some(session) = file.extension().filter(|e| *e == "json").and_then(|_| status_session(&file)) {
                 statuses.entry(session).or_default().push(file);
             }
@@ -193,7 +214,7 @@ impl Root {
     }
 }
 
-/// A session whose transcript came from standard input, which `bytes` holds.
+/// A session whose transcript came from standard input or a pipe, which `bytes` holds.
 #[must_use]
 pub fn session_from_stdin(bytes: File) -> Session {
     Session {
@@ -257,21 +278,23 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mu
     for path in &transcripts {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut sidecars = Vec::new();
-        let mut add = |role, source: String, path: &Path, agent: Option<String>| {
-            let lines = Arc::default();
-            sidecars.push(Sidecar { role, agent, source, locator: relative(path, base), path: path.into(), lines });
+        let mut add = |role, source: String, file: &Found, agent: Option<String>| {
+            let (path, unread) = (file.path.clone(), file.unread.clone());
+            let locator = relative(&path, base);
+            sidecars.push(Sidecar { role, agent, source, locator, path, lines: Arc::default(), unread });
         };
         // No two sources have one name: each place has a word of its own, and below it stand paths.
-        let below = |word: &str, path: &Path, folder: &Path| {
-            format!("{word}/{}", path_name(path.strip_prefix(folder).unwrap_or(path)))
+        let below = |word: &str, file: &Found, folder: &Path| {
+            format!("{word}/{}", path_name(file.path.strip_prefix(folder).unwrap_or(&file.path)))
         };
         let folder = path.with_extension("");
         let results = folder.join("tool-results");
-        for file in files_below(&folder)? {
-            match (agent_id(&file, ".jsonl"), agent_id(&file, ".meta.json")) {
+        for file in files_below(&folder) {
+            let agent = |end: &str| agent_id(&file.path, end).filter(|_| file.unread.is_none());
+            match (agent(".jsonl"), agent(".meta.json")) {
                 (agent @ Some(_), _) => add(Role::Agent, below("files", &file, &folder), &file, agent),
                 (None, agent @ Some(_)) => add(Role::AgentMeta, below("files", &file, &folder), &file, agent),
-                (None, None) if file.starts_with(&results) => {
+                (None, None) if file.path.starts_with(&results) => {
                     add(Role::File, below("tool-results", &file, &results), &file, None);
                 }
                 (None, None) => add(Role::File, below("files", &file, &folder), &file, None),
@@ -280,18 +303,20 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mu
         if let Some(root) = root {
             let sessions = root.path.join("sessions");
             for file in root.statuses.get(&stem).into_iter().flatten() {
-                add(Role::Status, below("status", &file.with_extension(""), &sessions), file, None);
+                let name = Found { path: file.with_extension(""), unread: None };
+                let file = Found { path: file.clone(), unread: None };
+                add(Role::Status, below("status", &name, &sessions), &file, None);
             }
             for (role, name) in [(Role::Task, "tasks"), (Role::FileHistory, "file-history")] {
                 let own = root.path.join(name).join(&stem);
-                for file in files_below(&own)? {
+                for file in files_below(&own) {
                     add(role, below(name, &file, &own), &file, None);
                 }
             }
         }
         if let Some((file, lines)) = root.and_then(|root| root.history_of(&stem)) {
             let (role, source, locator) = (Role::History, "history".into(), relative(file, base));
-            sidecars.push(Sidecar { role, agent: None, source, locator, path: file.into(), lines });
+            sidecars.push(Sidecar { role, agent: None, source, locator, path: file.into(), lines, unread: None });
         }
         sidecars.sort_by(|a, b| a.source.cmp(&b.source));
         found.sessions.push(Session {
@@ -338,10 +363,10 @@ fn outside(root: &Path) -> Vec<PathBuf> {
     names.iter().map(|n| root.join(n)).filter(|p| p.exists()).collect()
 }
 
+/// Whether a file has the name of a transcript. Logs that an import left there have not.
 pub(crate) fn is_transcript(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "jsonl")
-        && path.is_file()
-        && path.file_name().is_some_and(|n| n != "history.jsonl")
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".jsonl") && name != "history.jsonl" && !name.ends_with(".palog.jsonl") && path.is_file()
 }
 
 /// The agent id in the name of a subagent's file with the ending `end`.
@@ -358,7 +383,7 @@ pub(crate) fn is_id(stem: &str) -> bool {
 
 fn head(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    fs::File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 
@@ -381,16 +406,34 @@ fn directories(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(entries(directory)?.into_iter().filter(|p| p.is_dir()).collect())
 }
 
-/// All files below a directory, by path. Links to directories are not followed.
-fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in entries(directory)? {
-        if path.symlink_metadata()?.is_dir() {
-            files.extend(files_below(&path)?);
-        } else if path.is_file() {
-            files.push(path);
-        }
+/// Something that lies below a folder.
+struct Found {
+    path: PathBuf,
+    unread: Option<Unread>,
+}
+
+/// All that lies below a directory, by path. Links are not followed.
+fn files_below(directory: &Path) -> Vec<Found> {
+    let mut found = Vec::new();
+    if directory.is_symlink() {
+        return vec![Found { path: directory.into(), unread: Some(Unread::Link) }];
     }
-    files.sort();
-    Ok(files)
+    let paths = match entries(directory) {
+        Ok(paths) => paths,
+        Err(error) => return vec![Found { path: directory.into(), unread: Some(Unread::Error(error.to_string())) }],
+    };
+    for path in paths {
+        let unread = match path.symlink_metadata().map(|meta| meta.file_type()) {
+            Ok(kind) if kind.is_dir() => {
+                found.extend(files_below(&path));
+                continue;
+            }
+            Ok(kind) if kind.is_file() => None,
+            Ok(kind) if kind.is_symlink() => Some(Unread::Link),
+            Ok(_) => Some(Unread::NoFile),
+            Err(error) => Some(Unread::Error(error.to_string())),
+        };
+        found.push(Found { path, unread });
+    }
+    found
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::envelope::Time;
 use palog::events::ObservationRecorded;
 use palog::json::{Raw, Value};
@@ -11,11 +12,11 @@ use serde::Deserialize;
 
 use crate::conversation::Conversation;
 use crate::history;
-use crate::paths::{Role, Sidecar};
+use crate::paths::{Role, Sidecar, Unread};
 
 /// Makes spilled output known to the conversation before its transcript is read.
 pub(crate) fn offer_files(conversation: &mut Conversation, sidecars: &[&Sidecar]) -> Result<(), ImportError> {
-    for sidecar in sidecars.iter().filter(|s| s.role == Role::File && s.source.starts_with("tool-results/")) {
+    for sidecar in sidecars.iter().filter(|s| s.unread.is_none() && s.source.starts_with("tool-results/")) {
         // What cannot be read is reported when it is kept.
         let Ok(bytes) = fs::read(&sidecar.path) else { continue };
         let media =
@@ -35,6 +36,16 @@ pub(crate) fn write(
     report: &mut Report,
 ) -> Result<(), ImportError> {
     for sidecar in sidecars {
+        if let Some(unread) = &sidecar.unread {
+            let (code, why) = match unread {
+                Unread::Link => (Code::NotFollowed, "it is a link".into()),
+                Unread::NoFile => (Code::NotFollowed, "it is neither a file nor a folder".into()),
+                Unread::Error(why) => (Code::Unreadable, why.clone()),
+            };
+            let place = Place { input: Some(sidecar.path.display().to_string()), ..Place::default() };
+            out.log.diagnostics.push(Diagnostic::new(code, Severity::Error, place).because(why));
+            continue;
+        }
         let told = if sidecar.role == Role::History {
             history::write(out, sidecar, place)?
         } else {

@@ -6,18 +6,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use jiff::{SignedDuration, Timestamp};
 use palog_adapter::ids::{EventId, Ids, Native};
 use palog_adapter::transcript;
 
 use crate::FORMAT;
 use crate::compressed::{Content, ZSTD};
 use crate::paths::{RolloutFile, TRANSCRIPT};
-use crate::record::{Event, Form, HistoryBase, Item, Line, looks_like_record, parse};
+use crate::record::{Event, Form, HistoryBase, Item, Line, Meta, looks_like_record, parse};
 use crate::usage::{Counts, Info};
-
-/// Records that follow each other faster than this were written in one go.
-const GAP: SignedDuration = SignedDuration::from_secs(1);
 
 /// Tells what records are known by: the id of an item where it comes first, else the offset.
 #[derive(Debug, Default)]
@@ -116,8 +112,26 @@ fn total(line: &Line<'_>) -> Option<Info> {
     event.info.filter(|_| event.r#type.as_deref() == Some("token_count"))
 }
 
-/// Up to which offset the records of `child` are copies of the session that its second header names. With the files of that
-/// session at hand by what the records say, else by the time: copies are written in one go.
+/// Whether a rollout shows that its records before `ordinal` are copies: it reaches that ordinal, or the header of the session
+/// `from` stands in it.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn shows_copies(child: &mut File, ordinal: u64, from: &str) -> io::Result<bool> {
+    let mut shown = false;
+    child.seek(SeekFrom::Start(0))?;
+    each_line(&mut *child, |text, _| {
+        let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return true };
+        let meta = line.payload.as_ref().filter(|_| line.r#type.as_deref() == Some("session_meta"));
+        let header = meta.and_then(|raw| parse::<Meta<'_>>(raw)).is_some_and(|meta| meta.id.as_deref() == Some(from));
+        shown = header || line.ordinal.is_some_and(|own| own >= ordinal);
+        !shown
+    })?;
+    child.seek(SeekFrom::Start(0))?;
+    Ok(shown)
+}
+
+/// Up to which offset the records of `child` are those of the session in `parent`, told by what they say.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -130,24 +144,14 @@ pub(crate) fn copied(child: &mut File, parent: &[RolloutFile]) -> io::Result<u64
         })?;
     }
     let mut originals = originals.into_iter();
-    let (mut end, mut number, mut before) = (0, 0_u64, None);
+    let (mut end, mut is_header) = (0, true);
     child.seek(SeekFrom::Start(0))?;
     each_line(&mut *child, |text, at| {
-        let time =
-            serde_json::from_str::<Line<'_>>(text).ok().and_then(|l| l.timestamp?.text()?.parse::<Timestamp>().ok());
-        let is_copy = match number {
-            0 => true,
-            _ if parent.is_empty() => match (before, time) {
-                (Some(before), Some(time)) => time.duration_since(before) < GAP,
-                _ => false,
-            },
-            _ => digest(text).is_none_or(|own| originals.next() == Some(own)),
-        };
-        if is_copy && number > 0 {
+        let Some(own) = digest(text).filter(|_| !std::mem::take(&mut is_header)) else { return true };
+        let is_copy = originals.next() == Some(own);
+        if is_copy {
             end = at + text.len() as u64;
         }
-        before = time;
-        number += 1;
         is_copy
     })?;
     child.seek(SeekFrom::Start(0))?;

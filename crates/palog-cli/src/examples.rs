@@ -115,6 +115,10 @@ pub(crate) fn example(code: Code) -> Diagnostic {
             file(code, Warning, "projects/-home-me-old/5e550000-0000-4000-8000-000000000001.jsonl", why)
         }
         Code::LeftBeside => file(code, Warning, "tasks/5e550000-0000-4000-8000-000000000001/1.json", "it was not read"),
+        Code::NotFollowed => {
+            let path = "projects/-home-me-shop/5e550000-0000-4000-8000-000000000001/tool-results/b1.txt";
+            file(code, Error, path, "it is a link")
+        }
         Code::Unreadable => file(code, Error, "history.jsonl", "Permission denied (os error 13)"),
         // A code that is too new to have one.
         _ => Diagnostic::new(code, Error, Place::default()),

@@ -35,6 +35,10 @@ impl Bench {
         path
     }
 
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("a file")
+    }
+
     /// Writes a log made of `events`.
     fn log(&self, name: &str, events: &[&str]) -> PathBuf {
         self.file(name, log(events))
@@ -422,6 +426,36 @@ fn import_from_standard_input() {
     assert!(again.err.contains("is a log of palog already"), "{}", again.err);
 }
 
+/// `<(…)` of a shell is such a pipe.
+#[cfg(unix)]
+#[test]
+fn a_pipe_with_a_name_is_read_as_standard_input_is() {
+    let bench = Bench::new();
+    let transcript = fixture(&format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"));
+    let pipe = bench.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let through_pipe = |args: &[&str], bytes: Vec<u8>| {
+        let to = pipe.clone();
+        let writer = std::thread::spawn(move || fs::write(to, bytes));
+        let run = bench.run(args);
+        writer.join().expect("it ends").expect("somebody reads");
+        run
+    };
+    let bytes = fs::read(transcript).expect("a fixture");
+    let page = through_pipe(&["recover", "pipe", "--format", "json"], bytes.clone());
+    assert_eq!(page.json()["verdict"], "needs_reconcile", "{}", page.err);
+    let imported = through_pipe(&["import", "pipe", "-o", "out/", "--format", "json"], bytes);
+    assert_eq!(imported.code, 0, "{}", imported.err);
+    let log = imported.json()["logs"][0]["path"].as_str().expect("a path").to_owned();
+    let log = fs::read(bench.path(&log)).expect("a log");
+    assert_eq!(
+        through_pipe(&["recover", "pipe", "--format", "json"], log.clone()).json()["verdict"],
+        "needs_reconcile"
+    );
+    assert_eq!(through_pipe(&["import", "pipe", "-o", "out/"], log).code, 2, "it is a log already");
+    assert_eq!(through_pipe(&["recover", "pipe"], Vec::new()).code, 3, "it is empty");
+}
+
 #[test]
 fn several_sessions_need_a_directory_or_a_choice() {
     let bench = Bench::new();
@@ -602,6 +636,22 @@ fn a_look_up_that_shows_a_holder_makes_the_session_owned() {
     bench.file("wrong.json", r#"{"fact":1}"#);
     assert_eq!(bench.run(&["recover", &path, "--observe", "wrong.json"]).code, 3);
     assert_eq!(bench.run(&["recover", &path, "--now", "yesterday"]).code, 2);
+}
+
+#[test]
+fn a_snapshot_takes_the_place_of_snapshots_only() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    bench.file("notes.txt", "mine");
+    let log = bench.read("varied.palog.jsonl");
+    for (path, was) in [("varied.palog.jsonl", log.as_str()), ("notes.txt", "mine")] {
+        let refused = bench.run(&["state", "varied.palog.jsonl", "--snapshot", path]);
+        assert_eq!((refused.code, bench.read(path).as_str()), (1, was), "{}", refused.err);
+    }
+    assert_eq!(bench.run(&["state", "varied.palog.jsonl", "--at", "3", "--snapshot", "s.json"]).code, 0);
+    let first = bench.read("s.json");
+    assert_eq!(bench.run(&["state", "varied.palog.jsonl", "--snapshot", "s.json"]).code, 0);
+    assert_ne!(bench.read("s.json"), first);
 }
 
 #[test]

@@ -142,6 +142,7 @@ codes! {
     QueuedPrompt = "state.queued_prompt": "Input is still queued at the end.", "It waits to be given to the model.";
     LeftBeside = "session.left_beside": "Files that belong to the session lie beside the input and were not read.", "Import the directory instead.";
     Unreadable = "session.unreadable": "A file that belongs to the session could not be read.", "Check its permissions and import again.";
+    NotFollowed = "session.not_followed": "A link, or something that is no file, lies in a folder of the session and was not read.", "Put the file itself in its place, if it belongs to the session, and import again.";
     DuplicateBlob = "bulk.duplicate_blob": "Large content stands in the source more than once.", "Nothing: it is stored once.";
 }
 

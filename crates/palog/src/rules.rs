@@ -90,6 +90,7 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::ForkedPrefix
         | Code::NothingRecognised
         | Code::SessionRepeated
+        | Code::NotFollowed
         | Code::LeftBeside
         | Code::Unreadable
         | Code::DuplicateBlob => &[],
@@ -188,11 +189,8 @@ pub const RULES: &[Rule] = &[
         "R-ACT-005",
         "Otherwise an end decides; of ends that differ in outcome only, failed stands before cancelled before succeeded.",
     ),
-    rule("R-ACT-006", "Without an end, one denial denies."),
-    rule(
-        "R-ACT-007",
-        "Without an end or a denial, a start, or a result that says that the action goes on, makes it running.",
-    ),
+    rule("R-ACT-006", "Without an end or a start, one denial denies."),
+    rule("R-ACT-007", "Without an end, a start, or a result that says that the action goes on, makes it running."),
     rule("R-ACT-008", "An action is awaiting while a request is open whose end would have been recorded."),
     rule(
         "R-ACT-009",
@@ -258,6 +256,7 @@ pub const RULES: &[Rule] = &[
         "R-TRN-011",
         "A response beside which something could not be read answers nothing as long as no stop is known.",
     ),
+    rule("R-TRN-012", "A call that the model asked for and that the log does not hold is pending."),
     // the state as a whole
     rule("R-STA-001", "Of several reports on one response the last counts, and the response is counted once."),
     rule(

@@ -37,6 +37,21 @@ impl Sidechains {
     }
 }
 
+/// Types of which the form is known.
+const KINDS: &[&str] = &[
+    "ai-title",
+    "assistant",
+    "attachment",
+    "custom-title",
+    "mode",
+    "permission-mode",
+    "progress",
+    "queue-operation",
+    "summary",
+    "system",
+    "user",
+];
+
 impl Conversation {
     /// Keeps a record that maps to nothing (R-EVT-010).
     pub(super) fn keep(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
@@ -54,11 +69,32 @@ impl Conversation {
         self.emit_from(here, ActorKind::Harness, parent, data, src).map(drop)
     }
 
-    /// The record at hand was kept, and may be a part of a response (R-TRN-011).
-    pub(super) fn unread(&mut self, here: &mut Here<'_>) -> Written {
+    /// Keeps a record of an unknown kind or form, which may be a part of a response (R-TRN-011).
+    pub(super) fn unread(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
+        let known = KINDS.contains(&&*here.record.r#type);
+        let code = if known { Code::UnexpectedShape } else { Code::UnknownType };
+        let place = Place { kind: Some(kind.to_owned()), ..self.out.place(here.span) };
+        self.out.warn(code, place);
+        self.keep(here, kind, digest)?;
         let kept = self.out.ids.event(here.native, 0).hex();
         let data = NoteAdded { about: Some(kept.into()), ..note("unread") };
         self.emit(here, ActorKind::Importer, None, data).map(drop)
+    }
+
+    /// Calls in a record of no known kind may have run as any others.
+    pub(super) fn calls_of_unknown(&mut self, here: &mut Here<'_>) -> Written {
+        let Some((_, content)) = message(here.record) else { return Ok(()) };
+        let Content::Blocks(blocks) = content else { return Ok(()) };
+        if blocks.iter().all(|block| *block.members.r#type != *"tool_use") {
+            return Ok(());
+        }
+        let (_, calls) = self.model_parts(here, content, self.responses.len() as u32)?;
+        here.odd = false;
+        for call in calls {
+            let src = vec![src(&self.out.source, here.span, Some(SrcHow::Synthesized))];
+            self.emit_from(here, ActorKind::Model, None, call, src)?;
+        }
+        Ok(())
     }
 
     /// A record that the source wrote once more.

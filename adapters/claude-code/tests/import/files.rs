@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use palog::blob::sibling;
 use palog::diagnostic::Code;
-use palog_claude_code::{Directory, ImportError, Options, Report, discover, import};
+use palog_claude_code::{Directory, ImportError, Options, Report, discover, import, list, recognises};
 use serde_json::{Value, json};
 
 use crate::session::{Imported, SESSION, Session, count};
@@ -248,4 +248,37 @@ fn damaged_lines_of_a_shared_file_are_told_by_the_session_that_they_belong_to() 
     let place = &fragment.first[0].place;
     let at = lines[..5].iter().map(|line| line.len() as u64 + 1).sum::<u64>();
     assert_eq!((place.line, place.offset), (Some(6), Some(at)), "the place is that in the file");
+}
+
+#[test]
+fn links_and_pipes_beside_a_transcript_are_told_and_not_followed() {
+    let session = session().file(&beside("tool-results/b1.txt"), "own").file("elsewhere/secret.txt", "theirs");
+    let folder = session.root.path().join(beside(""));
+    let elsewhere = session.root.path().join("elsewhere");
+    std::os::unix::fs::symlink(elsewhere.join("secret.txt"), folder.join("tool-results/b2.txt")).expect("a link");
+    std::os::unix::fs::symlink(&elsewhere, folder.join("subagents")).expect("a link");
+    std::os::unix::fs::symlink("nowhere", folder.join("agent-a1.jsonl")).expect("a link");
+    assert!(std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().expect("mkfifo runs").success());
+    let tasks = session.root.path().join("tasks");
+    fs::create_dir_all(&tasks).expect("a folder");
+    std::os::unix::fs::symlink(&elsewhere, tasks.join(SESSION)).expect("a link");
+    let imported = session.import();
+    let kept = kept(&imported);
+    assert!(kept.contains(b"own".as_slice()) && !kept.contains(b"theirs".as_slice()));
+    assert_eq!(imported.count(Code::NotFollowed), 5);
+    assert_eq!(imported.report.logs.len(), 1);
+}
+
+#[test]
+fn a_log_that_lies_beside_transcripts_is_none() {
+    let session = session();
+    let imported = session.import();
+    let log = fs::read(imported.folder.path().join(format!("{SESSION}.palog.jsonl"))).expect("a log");
+    assert!(!recognises(&log));
+    let session = session.file(&format!("projects/p/{SESSION}.palog.jsonl"), &log).file("projects/p/x.jsonl", &log);
+    let found = discover(session.root.path()).expect("it can be read");
+    let listed = list(session.root.path()).expect("it can be read");
+    let other = session.root.path().join("projects/p/x.jsonl");
+    assert_eq!((found.sessions.len(), found.unrecognised), (1, vec![other.clone()]));
+    assert_eq!((listed.sessions.len(), listed.unrecognised), (1, vec![other]));
 }

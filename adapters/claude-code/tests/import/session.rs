@@ -120,7 +120,7 @@ impl Session {
         let (state, _) = reduce(log.as_slice()).expect("memory can be read");
         let recovery = recover(&state, &Context::new());
         let sources = sibling(paths[0], "sources");
-        Imported { report, events, state, recovery, sources, _folder: folder }
+        Imported { report, events, state, recovery, sources, folder }
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct Imported {
     /// Where the kept sources are.
     pub(crate) sources: PathBuf,
     /// Goes away with this.
-    _folder: TempDir,
+    pub(crate) folder: TempDir,
 }
 
 impl Imported {

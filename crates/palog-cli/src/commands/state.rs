@@ -1,6 +1,7 @@
 //! `palog state`
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use palog::cursor::Cursor;
@@ -52,8 +53,9 @@ pub(crate) fn run(terminal: &mut Terminal, args: &State) -> Result<Exit, Failure
         ));
     }
     match (&args.snapshot, snapshot) {
-        (_, Some((path, text))) => fs::write(path, text).map_err(|e| {
+        (_, Some((path, text))) => keep(path, &text).map_err(|e| {
             Failure::new(Exit::Negative, format!("{}: the snapshot was not written: {e}", path.display()))
+                .help("name a file that is not there, or a snapshot of before")
         })?,
         (Some(path), None) => {
             let why = format!("{}: no snapshot is written of a log without an event", path.display());
@@ -71,6 +73,23 @@ pub(crate) fn run(terminal: &mut Terminal, args: &State) -> Result<Exit, Failure
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Writes a snapshot, in place of an older one or where nothing is. Whatever else stands there is left alone.
+fn keep(path: &Path, text: &str) -> io::Result<()> {
+    let mut head = Vec::new();
+    match File::open(path) {
+        Ok(file) => file.take(64).read_to_end(&mut head).map(drop)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    if path.symlink_metadata().is_ok() && !palog::reduce::is_snapshot(&head) {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no snapshot stands there"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map(drop).map_err(|e| e.error)
 }
 
 /// What a snapshot holds.

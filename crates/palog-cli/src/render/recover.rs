@@ -74,6 +74,9 @@ impl Page<'_> {
             }
             Verdict::AwaitingHuman => s.yellow("WAITING FOR A PERSON. Nothing goes on before somebody decides."),
             Verdict::Ready => s.green("READY. The session can go on: it is the model's turn."),
+            Verdict::Idle if !self.left_open().is_empty() => {
+                s.green("IDLE. The agent waits for its next prompt. What it went on without is told below.")
+            }
             Verdict::Idle => s.green("IDLE. Nothing is open: the agent waits for its next prompt."),
             _ => s.yellow(&clean_line(&self.recovery.reason)),
         };
@@ -152,7 +155,7 @@ impl Page<'_> {
             n(counts.prompts, "prompt", "prompts"),
             n(counts.responses, "response", "responses")
         );
-        let words: [(&[ActionState], &str); 8] = [
+        let words: [(&[ActionState], &str); 9] = [
             (&[ActionState::Succeeded], "done"),
             (&[ActionState::Failed], "failed"),
             (&[ActionState::Cancelled], "stopped"),
@@ -160,7 +163,8 @@ impl Page<'_> {
             (&[ActionState::Proposed, ActionState::Approved], "not started"),
             (&[ActionState::Awaiting], "waiting for a person"),
             (&[ActionState::Lapsed], "lapsed"),
-            (&[ActionState::Unknown, ActionState::Running], "with an unknown outcome"),
+            (&[ActionState::Running], "under way when the log ends"),
+            (&[ActionState::Unknown], "with an unknown outcome"),
         ];
         let own = || self.state.actions.iter().filter(|a| !a.inherited);
         let told: Vec<String> = words
@@ -299,6 +303,9 @@ impl Page<'_> {
                     [one, ..] => lines.push(format!("a question to a person{over}: {}", short(&one.text, WORDS))),
                 },
                 (SubjectKind::Approval, _) => lines.push(format!("leave from a person{over}: {}", call())),
+                (SubjectKind::Message, Decision::Reconcile) => {
+                    lines.push("what became of a call that the model asked for and the log does not hold".into())
+                }
                 (SubjectKind::Message, _) if self.is_result(owed) => {
                     lines.push("a result was given to the model, and it has not gone on".into())
                 }
@@ -402,7 +409,20 @@ impl Page<'_> {
             }),
             Verdict::AwaitingHuman => steps.push(go_on("Go on with the decision.", hint(|c| c.open_question))),
             Verdict::Ready => steps.push(go_on("Go on: it is the model's turn.", hint(|c| c.open_prompt))),
-            _ => steps.push(go_on("Nothing. The session goes on with the next prompt.", "")),
+            _ => {
+                let left = self.left_open();
+                if !left.is_empty() {
+                    let first = left.iter().take(3).map(|o| {
+                        o.call.as_ref().map_or_else(|| clean_line(&o.reason), |c| self.call(&c.action, MENTIONED))
+                    });
+                    let first: Vec<String> = first.collect();
+                    let more = if left.len() > 3 { " …" } else { "" };
+                    let text = format!("If it still matters, find out what became of: {}{more}", first.join("; "));
+                    steps.push(Step::new(text));
+                }
+                let last = if steps.is_empty() { "Nothing. The" } else { "Nothing else: the" };
+                steps.push(go_on(&format!("{last} session goes on with the next prompt."), ""));
+            }
         }
         let numbered = steps.len() > 1;
         let more = steps.len().saturating_sub(LISTED + 3);
@@ -419,6 +439,12 @@ impl Page<'_> {
             lines
         });
         lines.collect()
+    }
+
+    /// Calls whose outcome nobody knows, and that hold nothing up.
+    fn left_open(&self) -> Vec<&Obligation> {
+        let open = |o: &&Obligation| !o.blocking && o.decision == Decision::Reconcile && self.is_doubtful(o);
+        self.recovery.obligations.iter().filter(open).collect()
     }
 
     fn blocking(&self) -> impl Iterator<Item = &Obligation> {

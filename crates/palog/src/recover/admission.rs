@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::obligations::{Holds, Judge, Owed};
 use super::{Decision, SubjectKind};
+use crate::events::ParentMode;
 use crate::wire::wire;
 
 wire! {
@@ -84,8 +85,16 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
 
     fn fail(&self, failed: &mut Vec<String>) {
         let state = self.state;
-        if state.parent.as_ref().is_some_and(|parent| parent.handed_over == Some(false)) {
-            failed.push("The log continues a session that was neither transferred nor taken over.".into());
+        let continues = state.parent.as_ref().filter(|parent| parent.mode == ParentMode::Continue);
+        match continues.map(|parent| parent.handed_over) {
+            Some(Some(false)) => {
+                failed.push("The log continues a session that was neither transferred nor taken over.".into());
+            }
+            // What an importer makes of a source that went on there tells of a hand-over that took place.
+            Some(None) if state.mapping.is_none() => {
+                failed.push("The log continues another one that is not at hand, and may still be running.".into());
+            }
+            _ => {}
         }
         let Some(environment) = self.context.environment else { return };
         if let (Some(own), Some(newest)) = (environment.epoch, state.epoch)

@@ -78,7 +78,8 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
         for child in state.children.iter().filter(|c| !c.ended && c.kind == Some(ChildKind::Subagent)) {
             let action = child.action.as_deref().and_then(|id| self.actions.get(id).copied());
             if let Some((why, passed_over)) = orphaned(state, action) {
-                let reason = format!("The child {} is not known to have ended, and {why}.", child.child);
+                let name = child.session.as_deref().unwrap_or(&child.child);
+                let reason = format!("The child {name} is not known to have ended, and {why}.");
                 let weight = (Holds::Person, recorded && !passed_over);
                 self.add(SubjectKind::Child, &child.child, Decision::Ask, "R-REC-034", reason, weight);
             }

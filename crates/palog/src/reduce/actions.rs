@@ -460,7 +460,8 @@ impl Actions {
 
     /// Asks anew what is recorded, after a source was replaced (R-STA-005).
     pub(super) fn redeclare(&mut self, state: &mut State, sources: &Sources) {
-        for at in self.open.iter().chain(&self.dirty).copied().collect::<BTreeSet<_>>() {
+        self.judge_anew(state);
+        for at in self.open.iter().copied().collect::<Vec<_>>() {
             let facts = &self.facts[at];
             let Some(action) = facts.slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
             action.starts_recorded &= sources.record(Recorded::ActionStarted, None, facts.since);
@@ -626,14 +627,14 @@ impl Actions {
         let ended =
             |outcomes: &[ApprovalOutcome]| requests.iter().any(|(_, o)| o.is_some_and(|o| outcomes.contains(&o)));
         let lapsed = [ApprovalOutcome::Expired, ApprovalOutcome::Withdrawn];
-        if ended(&[ApprovalOutcome::Denied]) {
-            return (ActionState::Denied, None, Applied::No);
-        }
         if facts.goes_on && newest == 1 {
             return (ActionState::Running, None, Applied::Yes);
         }
         if attempt.is_some_and(|a| !a.starts.is_empty()) {
             return (ActionState::Running, None, Applied::Unknown);
+        }
+        if ended(&[ApprovalOutcome::Denied]) {
+            return (ActionState::Denied, None, Applied::No);
         }
         if requests.iter().any(|(at, o)| o.is_none() && self.requests[*at].ends_recorded) {
             return (ActionState::Awaiting, None, Applied::No);

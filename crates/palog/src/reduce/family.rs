@@ -126,6 +126,7 @@ impl Reducer {
         self.prompts = 0;
         self.conversation.forget_counts();
         if fork {
+            self.conversation.forget_lost_calls();
             state.inputs.clear();
             self.inputs = Inputs::default();
             (state.lease, state.epoch) = (None, None);
@@ -150,7 +151,8 @@ impl Reducer {
         }
         let acts = |id: &str, may: bool| {
             let action = self.actions.known_action(&self.state, id)?;
-            (may && !action.inherited && action.class == EffectClass::WriteLocal).then_some(())
+            let writes = matches!(action.class, EffectClass::WriteLocal | EffectClass::Unknown);
+            (may && !action.inherited && writes).then_some(())
         };
         let wrote = match data {
             Data::ActionProposed(data) => {

@@ -31,9 +31,9 @@ use ownership::Ownership;
 use path::{Adoption, GroupId, Node, Path, Placement};
 pub(crate) use path::{Key, KeyHasher, KeyMap};
 use serde::{Deserialize, Serialize};
-pub use snapshot::SnapshotError;
 #[cfg(feature = "schema")]
 pub(crate) use snapshot::SnapshotOf;
+pub use snapshot::{SnapshotError, is_snapshot};
 use sources::Sources;
 use turns::{At, Conversation};
 use work::Work;
@@ -143,6 +143,24 @@ impl Unknown<'_> {
 /// A text that is kept.
 fn named(text: &Option<crate::json::Str<'_>>) -> Option<String> {
     text.as_ref().map(ToString::to_string)
+}
+
+/// Whether something is of the session that it happened in, and goes along with no copy (R-FAM-002).
+fn stays_behind(data: &Data<'_>) -> bool {
+    matches!(
+        data,
+        Data::LeaseAcquired(_)
+            | Data::LeaseRenewed(_)
+            | Data::LeaseReleased(_)
+            | Data::GrantAdded(_)
+            | Data::GrantRevoked(_)
+            | Data::AttemptStarted(_)
+            | Data::AttemptEnded(_)
+            | Data::CommandIssued(_)
+            | Data::CommandEnded(_)
+            | Data::ResourceAcquired(_)
+            | Data::ResourceReleased(_)
+    )
 }
 
 impl Default for Reducer {
@@ -380,6 +398,9 @@ impl Reducer {
 
     fn dispatch(&mut self, event: &Event<'_>, data: &Data<'_>, copied: Copied, origin: Origin, placement: Placement) {
         let inherited = matches!(copied, Copied::Inherited { .. });
+        if inherited && stays_behind(data) {
+            return;
+        }
         let order = self.base + event.seq;
         let at = At {
             seq: order,
@@ -420,12 +441,13 @@ impl Reducer {
             }
             Data::InputEnded(data) => self.inputs.end(&mut self.state, data, origin),
             Data::MessageAdded(data) => self.message(data, event, at, &mention),
-            Data::ModelResponse(data) => self.conversation.model_response(data, at),
+            Data::ModelResponse(data) => self.conversation.model_response(data, &event.id, at),
             Data::ActionProposed(data) => {
                 let starts_recorded = self.records(Recorded::ActionStarted, None, order);
                 let task = self.work.current(&self.state).map(str::to_owned);
                 let mention = Mention { starts_recorded, task: task.as_deref(), ..mention };
                 self.actions.propose(&mut self.state, data, &mention);
+                self.conversation.proposed();
             }
             Data::ActionStarted(data) => self.actions.start(&mut self.state, &data.action, data.attempt, &mention),
             Data::ActionEnded(data) => self.actions.end(&mut self.state, data, &mention),
@@ -614,7 +636,8 @@ impl Reducer {
         let typed = speaks && event.actor.kind == ActorKind::User && !results;
         let prompts = visible && speaks && matches!(event.actor.kind, ActorKind::User | ActorKind::Agent);
         self.prompts += u64::from(typed && !at.copied);
-        self.conversation.other_message(&event.id, at, prompts, results);
+        let harness = event.actor.kind == ActorKind::Harness;
+        self.conversation.other_message(&event.id, at, prompts, results, harness);
         if purpose == Some("summary") {
             self.inputs.pass(&mut self.state);
         }
@@ -717,8 +740,7 @@ impl Reducer {
         let mut pending = Vec::new();
         let mut unresolved: Vec<Count> = Vec::new();
         for (action, since) in self.actions.open(&self.state).filter(|(a, _)| !a.inherited && !a.passed_over) {
-            let may_have_run = matches!(action.state, ActionState::Unknown | ActionState::Running);
-            let reads_only = may_have_run && action.only_reads();
+            let reads_only = matches!(action.state, ActionState::Unknown | ActionState::Running) && action.only_reads();
             let undelivered = action.is_settled() && action.told == Told::Nothing;
             if !action.is_settled() && !reads_only && action.doubt != Some(Doubt::Accepted) {
                 unresolved.push(action.turn);
@@ -735,6 +757,11 @@ impl Reducer {
                     turn: action.turn,
                 });
             }
+        }
+        for (event, turn) in self.conversation.lost_calls() {
+            let turn = Count(turn as u64);
+            unresolved.push(turn);
+            pending.push(Pending { kind: PendingKind::Call, event: event.to_owned(), action: None, input: None, turn });
         }
         let of = |kind, waiting: &turns::Waiting| Pending {
             kind,

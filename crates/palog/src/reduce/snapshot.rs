@@ -44,6 +44,12 @@ struct Remembered {
     others: std::collections::BTreeMap<String, serde_json::Value>,
 }
 
+/// Whether a file that begins so is a snapshot, of whatever version.
+#[must_use]
+pub fn is_snapshot(head: &[u8]) -> bool {
+    head.starts_with(format!("{{\"palog\":{MAJOR},\"form\":\"").as_bytes())
+}
+
 /// Why a snapshot cannot be gone on from.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -150,6 +150,7 @@ fn a_fork_in_its_parents_workspace_is_indeterminate_after_a_write_until_it_is_re
     let wrote = start(propose(fork("same"), "write_local"));
     assert_eq!(codes(&wrote), [Code::SharedWorkspace]);
     assert_eq!(with_parent(&parent(), &wrote).1.count(Severity::Error), 1);
+    assert_eq!(codes(&start(propose(fork("same"), "unknown"))), [Code::SharedWorkspace]);
     assert!(codes(&propose(fork("same"), "write_local")).is_empty(), "it was not started");
     assert!(codes(&start(propose(fork("same"), "read_local"))).is_empty());
     assert!(codes(&start(propose(fork("same"), "write_remote"))).is_empty());
