@@ -129,6 +129,12 @@ codes! {
     QueuedPrompt = "state.queued_prompt": "Input is still queued at the end.", "It waits to be given to the model.";
     LeftBeside = "session.left_beside": "Files that belong to the session lie beside the input and were not read.", "Import the directory instead.";
     Unreadable = "session.unreadable": "A file that belongs to the session could not be read.", "Check its permissions and import again.";
+    StoreNotADatabase = "store.not_a_database": "A file that should be a database is none.", "Check that it is the right file, and that it was copied whole.";
+    StoreMalformed = "store.malformed": "A database is damaged; what can still be read of it was read.", "Look for a backup, or let the sqlite3 shell recover it into a new file.";
+    StoreWalMissing = "store.wal_missing": "A database that is written with a write-ahead log has none beside it.", "Copy NAME and NAME-wal together; else the newest rows may be missing, and nothing tells which.";
+    StoreBusy = "store.busy": "A database changed while it was copied, each time.", "Import again when its client is at rest.";
+    StoreNoRoom = "store.no_room": "There is no room for a copy of a database.", "Make room, or name another place with TMPDIR.";
+    StoreVersion = "store.unknown_version": "A database has a schema of a version that this palog does not know.", "What it has in common with known ones was read. A newer palog may know it.";
     DuplicateBlob = "bulk.duplicate_blob": "Large content stands in the source more than once.", "Nothing: it is stored once.";
 }
 

@@ -79,6 +79,12 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::LeftBeside
         | Code::Unreadable
         | Code::DuplicateBlob
+        | Code::StoreNotADatabase
+        | Code::StoreMalformed
+        | Code::StoreWalMissing
+        | Code::StoreBusy
+        | Code::StoreNoRoom
+        | Code::StoreVersion
         | Code::Locked
         | Code::HeadMoved
         | Code::StaleEpoch
