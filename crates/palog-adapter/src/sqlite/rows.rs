@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use palog::blob::hex;
+use palog::blob::{hex, sha256_hex};
 use palog::envelope::{Src, SrcHow};
 use rusqlite::types::ValueRef;
 use sha2::{Digest, Sha256};
 
 use super::store::Table;
+use crate::ids::{EventId, Ids, Native};
 use crate::report::ImportError;
 use crate::source::SourceEnd;
 
@@ -143,6 +144,12 @@ impl Row {
     pub fn src<'s>(&self, source: &str, how: Option<SrcHow>) -> Src<'s> {
         let (table, key) = (Some(self.table().to_owned().into()), Some(self.key().into()));
         Src { source: source.to_owned().into(), at: None, len: None, table, key, how }
+    }
+
+    /// The id of the event number `ordinal` that comes from the row. A row that changed has another one.
+    #[must_use]
+    pub fn event(&self, ids: &Ids, ordinal: u32) -> EventId {
+        ids.event(Native::Row(self.table(), &self.key(), &sha256_hex(&self.line())), ordinal)
     }
 
     /// The row as one line of JSON, without its line feed: `{"table":…,"row":{COLUMN:VALUE,…}}`.
