@@ -125,8 +125,10 @@ codes! {
     SessionMismatch = "session.id_mismatch": "A record carries another session id than its file.", "It is kept in the order of the file.";
     ForkedByReference = "session.forked_by_reference": "The history of the session goes on from a prefix in the file of another one.", "Import that file as well: its events are those before the first one here.";
     ForkedPrefix = "session.forked_prefix": "Records are copies from the session that this one was forked from.", "They are marked as copies and counted there only.";
+    ProjectShadowed = "session.project_shadowed": "The client does not list a session, because it was begun before its folder became a project.", "Nothing: it is found by its id here.";
     NothingRecognised = "session.nothing_recognised": "A file that should hold a session holds no record that is known.", "Name the format with --from, or check that it is the right file.";
     QueuedPrompt = "state.queued_prompt": "Input is still queued at the end.", "It waits to be given to the model.";
+    PendingPermission = "state.pending_permission": "Leave was asked for, and no answer is recorded.", "Ask again, under a new request, about the same call with the same arguments.";
     LeftBeside = "session.left_beside": "Files that belong to the session lie beside the input and were not read.", "Import the directory instead.";
     Unreadable = "session.unreadable": "A file that belongs to the session could not be read.", "Check its permissions and import again.";
     StoreNotADatabase = "store.not_a_database": "A file that should be a database is none.", "Check that it is the right file, and that it was copied whole.";
@@ -187,6 +189,9 @@ pub struct Place {
     /// Length in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
+    /// JSON pointer within the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
     /// Id of the record or event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,

@@ -67,6 +67,8 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::UnexpectedShape
         | Code::Replay
         | Code::IdReused
+        | Code::ProjectShadowed
+        | Code::PendingPermission
         | Code::BypassedRecord
         | Code::LinkInferred
         | Code::AgentOrphan

@@ -78,6 +78,16 @@ pub struct Row {
 }
 
 impl Row {
+    /// A file of a tree that a client keeps like a table, one file a record: the table, the path in it, and the content.
+    #[must_use]
+    pub fn of_file(table: &str, path: &str, content: &[u8]) -> Row {
+        let content = match std::str::from_utf8(content) {
+            Ok(text) => Scalar::Text(text.to_owned()),
+            Err(_) => Scalar::OddText(content.to_vec()),
+        };
+        Row { table: Rc::new(Table::of_files(table)), values: vec![Scalar::Text(path.to_owned()), content] }
+    }
+
     /// The name of its table.
     #[must_use]
     pub fn table(&self) -> &str {

@@ -37,6 +37,11 @@ impl Table {
         Table { name, columns: columns.into_iter().map(|(column, _)| column).collect(), key, select }
     }
 
+    /// Files by their paths, with what is in them.
+    pub(super) fn of_files(name: &str) -> Self {
+        Table::new(name.to_owned(), vec![("path".to_owned(), 1), ("content".to_owned(), 0)], false)
+    }
+
     /// Whether there is a column of this name.
     #[must_use]
     pub fn has(&self, column: &str) -> bool {
