@@ -61,6 +61,9 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     }
     let Mapper { log, input, .. } = mapper;
     report.inputs.insert(0, input);
+    if let Home::Database(database) = &session.home {
+        report.inputs.extend(database.log_report());
+    }
     let (diagnostics, events) = log.finish()?;
     report.logs.push(LogReport {
         path: None,

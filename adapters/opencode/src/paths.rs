@@ -158,7 +158,7 @@ fn file(path: &Path, found: &mut Discovery) -> io::Result<()> {
 }
 
 /// `NAME-wal` beside `NAME`.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -11,6 +11,7 @@ use palog_adapter::{ImportError, InputReport, SourceEnd, ids};
 
 use crate::FORMAT;
 use crate::mapper::Mapper;
+use crate::paths::beside;
 use crate::record::{Head, Origin, Record, Revert, Times};
 use crate::removed::{Changes, Removed};
 
@@ -145,6 +146,17 @@ impl Database {
 
     fn place(&self) -> Place {
         Place { input: Some(self.path.display().to_string()), ..Place::default() }
+    }
+
+    /// The report of the write-ahead log, which is read with the database.
+    pub(crate) fn log_report(&self) -> Option<InputReport> {
+        let path = beside(&self.path, "-wal");
+        let report = || InputReport {
+            path: path.display().to_string(),
+            format: "opencode.sqlite-wal".into(),
+            ..InputReport::default()
+        };
+        path.is_file().then(report)
     }
 
     /// The report of the database before anything was read.

@@ -83,15 +83,21 @@ fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
 
 /// Adds the verdicts. Each session is imported as a whole, without what lies beside it: that bears on no verdict.
 fn judge(paths: &[(PathBuf, Option<Vendor>)], sessions: &mut [Session]) -> Result<(), Failure> {
-    let mut found = HashMap::new();
+    let mut found: HashMap<PathBuf, Vec<vendors::Session>> = HashMap::new();
     for (path, vendor) in paths {
         let discovery =
             vendors::discover(path, *vendor).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
-        found.extend(discovery.sessions.into_iter().filter_map(|s| Some(((s.path()?.to_path_buf(), s.id().map(str::to_owned)), s))));
+        for native in discovery.sessions {
+            let Some(path) = native.path().map(Path::to_path_buf) else { continue };
+            found.entry(path).or_default().push(native);
+        }
     }
     let progress = Progress::new(sessions.iter().map(|s| s.listed.bytes).sum());
     for session in sessions {
-        let Some(native) = found.remove(&(session.listed.path.clone(), session.listed.id.clone())) else { continue };
+        // A database holds several sessions.
+        let Some(here) = found.get_mut(&session.listed.path).filter(|here| !here.is_empty()) else { continue };
+        let own = here.iter().position(|native| native.id() == session.listed.id.as_deref());
+        let native = here.swap_remove(own.unwrap_or(0));
         match verdict(native.alone(), &session.listed.path, &progress) {
             Ok(verdict) => session.verdict = Some(verdict),
             Err(failure) => session.failure = failure.message,
