@@ -315,7 +315,7 @@ fn salvaged(bytes: &[u8], cut: usize) -> Option<Record<'static>> {
     let text = format!("{{\"type\":\"tool\",\"callID\":{call},\"tool\":{tool},\"state\":{{\"status\":\"running\"{input}}}}}");
     let origin = Origin::Span {
         at: cut as u64,
-        len: (bytes.len() - cut) as u64,
+        len: bytes[cut..].trim_ascii_end().len() as u64,
         line: None,
         pointer: None,
         id: None,

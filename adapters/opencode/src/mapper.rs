@@ -46,6 +46,7 @@ pub(crate) enum Slot {
     History = 14,
     Moved = 15,
     InputEnd = 16,
+    Stray = 17,
 }
 
 /// Where an event comes from.
@@ -265,7 +266,7 @@ impl Mapper {
         self.prune(created)?;
         let read: Vec<Option<Part<'_>>> = parts.iter().map(Record::read).collect();
         self.begin_message(&message.id);
-        let mut group = Group { message, created, parts, read: &read, told: vec![false; parts.len()], begun: false };
+        let mut group = Group { message, created, parts, read: &read, told: vec![false; parts.len()], begun: false, slot: Slot::First };
         match info.role.as_deref() {
             Some("user") => self.prompt(&mut group, &info)?,
             Some("assistant") => self.answer(&mut group, &info)?,
@@ -305,6 +306,7 @@ impl Mapper {
             read: &read,
             told: vec![false; parts.len()],
             begun: true,
+            slot: Slot::Stray,
         };
         self.unseen(&mut group)?;
         for (part, told) in parts.iter().zip(group.told) {
@@ -493,6 +495,8 @@ pub(crate) struct Group<'g, 'r> {
     told: Vec<bool>,
     /// Whether an event comes from the message itself.
     begun: bool,
+    /// What its first event is to its record.
+    slot: Slot,
 }
 
 impl<'g> Group<'g, '_> {

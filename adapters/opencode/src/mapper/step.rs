@@ -93,7 +93,7 @@ impl Mapper {
             let added = MessageAdded {
                 role: Role::Assistant,
                 parts,
-                response: Some(group.message.id.clone().into()),
+                response: (!group.message.id.is_empty()).then(|| group.message.id.clone().into()),
                 partial: (!is_whole).then_some(true),
                 purpose: info.is_summary().then(|| "summary".into()),
                 in_context: (!is_shown).then_some(false),
@@ -129,7 +129,7 @@ impl Mapper {
         let origin = group.message.origin.with(group.parts);
         let from = group.records(parts);
         let on_path = added.in_context != Some(false);
-        let told = Told::by(&origin, Slot::First).time(group.created).from(from);
+        let told = Told::by(&origin, group.slot).time(group.created).from(from);
         let id = self.append(told, actor, added)?;
         if on_path {
             self.on_path(id);
