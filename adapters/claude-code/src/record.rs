@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use serde_json::value::RawValue;
 
+use crate::members::{Read, read};
+
 /// One line of a transcript.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
@@ -33,8 +35,8 @@ pub(crate) struct Record<'a> {
     pub(crate) version: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) git_branch: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) message: Option<Message<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) message: Option<Read<'a, Message<'a>>>,
     pub(crate) tool_use_result: Option<Raw<'a>>,
     pub(crate) tool_denial_kind: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_flag")]
@@ -49,23 +51,23 @@ pub(crate) struct Record<'a> {
     pub(crate) prompt_source: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) permission_mode: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) origin: Option<Origin<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) origin: Option<Read<'a, Origin<'a>>>,
     pub(crate) interrupted_message_id: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) request_id: Option<Str<'a>>,
     pub(crate) error: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) attachment: Option<Attachment<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) attachment: Option<Read<'a, Attachment<'a>>>,
     pub(crate) content: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) operation: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) leaf_uuid: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) compact_metadata: Option<CompactMetadata<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) microcompact_metadata: Option<MicrocompactMetadata<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) compact_metadata: Option<Read<'a, CompactMetadata<'a>>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) microcompact_metadata: Option<Read<'a, MicrocompactMetadata<'a>>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) mode: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
@@ -73,8 +75,8 @@ pub(crate) struct Record<'a> {
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) ai_title: Option<Str<'a>>,
     pub(crate) summary: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) data: Option<Typed<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) data: Option<Read<'a, Typed<'a>>>,
 }
 
 /// A member that can be absent, `null`, or there: the three mean different things.
@@ -117,6 +119,15 @@ fn lenient<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Optio
     Ok(serde_json::from_str(raw.get()).unwrap_or_default())
 }
 
+fn lenient_object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    Ok(lenient_read(d)?.map(|read| read.members))
+}
+
+fn lenient_read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<Read<'de, T>>, D::Error> {
+    let raw = <&'de RawValue>::deserialize(d)?;
+    Ok(read(raw.get()).ok())
+}
+
 fn lenient_flag<'de, D: Deserializer<'de>>(d: D) -> Result<bool, D::Error> {
     <&RawValue>::deserialize(d).map(|raw| raw.get() == "true")
 }
@@ -150,7 +161,7 @@ pub(crate) struct Message<'a> {
     pub(crate) usage: Option<Raw<'a>>,
 }
 
-/// The content of a message or of a tool result: a string or a list of blocks.
+/// The content of a message or of a tool result: a string or a list of blocks. A block that stands alone is a list of one.
 #[derive(Debug)]
 pub(crate) enum Content<'a> {
     Text(Raw<'a>),
@@ -159,12 +170,12 @@ pub(crate) enum Content<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(d)?;
-        if raw.get().starts_with('[') {
-            serde_json::from_str(raw.get()).map(Content::Blocks).map_err(D::Error::custom)
-        } else {
-            Ok(Content::Text(raw.into()))
-        }
+        let raw = <&'de RawValue>::deserialize(d)?;
+        Ok(match raw.get().as_bytes().first() {
+            Some(b'[') => Content::Blocks(serde_json::from_str(raw.get()).map_err(D::Error::custom)?),
+            Some(b'{') => Content::Blocks(vec![Block::of(raw)]),
+            _ => Content::Text(raw.into()),
+        })
     }
 }
 
@@ -183,6 +194,15 @@ impl<'a> Content<'a> {
 pub(crate) struct Block<'a> {
     pub(crate) raw: Raw<'a>,
     pub(crate) members: Members<'a>,
+    /// See [`Read`].
+    pub(crate) repeated: bool,
+}
+
+impl<'a> Block<'a> {
+    fn of(raw: &'a RawValue) -> Self {
+        let Read { members, repeated, .. } = read(raw.get()).unwrap_or_default();
+        Block { raw: raw.into(), members, repeated }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -203,16 +223,25 @@ pub(crate) struct Members<'a> {
     pub(crate) tool_use_id: Option<Str<'a>>,
     /// Of a result. Read when it is needed: blocks can stand in blocks to any depth.
     pub(crate) content: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) is_error: Option<bool>,
-    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) is_error: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) source: Option<Source<'a>>,
+}
+
+impl Members<'_> {
+    /// Whether a result is marked as an error, which it is not without a mark; `None` = the mark cannot be read.
+    pub(crate) fn marks_error(&self) -> Option<bool> {
+        match self.is_error.as_ref().map(Raw::get) {
+            Some("true") => Some(true),
+            Some("false") | None => Some(false),
+            Some(_) => None,
+        }
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Block<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let raw = <&'de RawValue>::deserialize(d)?;
-        Ok(Block { raw: raw.into(), members: serde_json::from_str(raw.get()).unwrap_or_default() })
+        <&'de RawValue>::deserialize(d).map(Block::of)
     }
 }
 
@@ -233,7 +262,7 @@ pub(crate) struct Attachment<'a> {
     pub(crate) r#type: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) prompt: Option<Content<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) origin: Option<Origin<'a>>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) names: Option<Vec<Str<'a>>>,
@@ -248,9 +277,9 @@ pub(crate) struct CompactMetadata<'a> {
     pub(crate) pre_tokens: Option<u64>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) post_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) preserved_messages: Option<PreservedMessages<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) preserved_segment: Option<PreservedSegment<'a>>,
 }
 
@@ -313,7 +342,7 @@ pub(crate) struct ToolUseResult<'a> {
     pub(crate) status: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) agent_id: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) file: Option<ResultFile<'a>>,
 }
 
@@ -365,7 +394,7 @@ pub(crate) fn looks_like_record(text: &str) -> bool {
         leaf_uuid: Option<serde::de::IgnoredAny>,
         message_id: Option<serde::de::IgnoredAny>,
     }
-    serde_json::from_str::<Probe<'_>>(text).is_ok_and(|p| {
+    read::<Probe<'_>>(text).is_ok_and(|Read { members: p, .. }| {
         p.r#type.is_some_and(|t| t.is_string())
             && (p.uuid.is_some() || p.session_id.is_some() || p.leaf_uuid.is_some() || p.message_id.is_some())
     })

@@ -8,11 +8,12 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use palog_adapter::ids::{EventId, Ids, Native};
+use palog_adapter::transcript;
 
 use crate::FORMAT;
 use crate::compressed::{Content, ZSTD};
-use crate::paths::RolloutFile;
-use crate::record::{Event, Form, Item, Line, parse};
+use crate::paths::{RolloutFile, TRANSCRIPT};
+use crate::record::{Event, Form, HistoryBase, Item, Line, looks_like_record, parse};
 use crate::usage::{Counts, Info};
 
 /// Records that follow each other faster than this were written in one go.
@@ -51,48 +52,62 @@ pub(crate) fn item_id<'r>(line: &'r Line<'_>, item: Option<&'r Item<'_>>) -> Opt
 }
 
 /// The prefix that a session refers to.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prefix {
-    /// The last event of it.
+    /// The last event of it; `None` where it is a prefix of the history that the parent itself goes on from.
     pub(crate) last: Option<EventId>,
     /// The running total of tokens at its end.
     pub(crate) total: Option<Counts>,
+    /// Where the last record of it ends, if that is another place than the session says.
+    pub(crate) moved: Option<u64>,
 }
 
-/// Reads the prefix of `session` up to an ordinal. `None` = its files do not hold that much.
+/// Reads the prefix of another session that `base` names. `None` = its files do not hold that much.
+///
+/// Of several files, which reverts began, it is in the one where it ends at the place that `base` gives, else in the newest.
 ///
 /// # Errors
 /// When a file cannot be read.
-pub(crate) fn prefix(session: &str, files: &[RolloutFile], end: u64) -> io::Result<Option<Prefix>> {
-    let mut found = Prefix { last: None, total: None };
-    let (mut reached, mut first) = (None, None);
+pub(crate) fn prefix(base: &HistoryBase, files: &[RolloutFile]) -> io::Result<Option<Prefix>> {
+    let mut found = None;
     for file in files {
-        let ids = Ids::new(&FORMAT, session, &file.source);
-        let mut natives = Natives::default();
-        each_line(&mut open(&file.path)?, |text, at| {
-            let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return true };
-            let item: Option<Item<'_>> = line.payload.as_ref().and_then(parse);
-            let native = natives.of(item_id(&line, item.as_ref()), at);
-            if let Some(ordinal) = line.ordinal {
-                first.get_or_insert(ordinal);
-                if ordinal >= end {
-                    reached = Some(end);
-                    return false;
-                }
-                reached = reached.max(Some(ordinal + 1));
-                found.last = Some(ids.event(native, 0));
-                if let Some(info) = total(&line) {
-                    found.total = Some(info.total_token_usage);
-                }
-            }
-            true
-        })?;
+        let Some(prefix) = prefix_in(base, file)? else { continue };
+        let exact = prefix.moved.is_none();
+        found = Some(prefix);
+        if exact {
+            break;
+        }
     }
-    if first.is_some_and(|first| end <= first) {
-        // The prefix ends before the parent's own records begin: it belongs to the parent's parent.
-        return Ok(Some(Prefix { last: None, total: None }));
+    Ok(found)
+}
+
+fn prefix_in(base: &HistoryBase, file: &RolloutFile) -> io::Result<Option<Prefix>> {
+    let ids = Ids::new(&FORMAT, &base.thread_id, &file.source);
+    let mut natives = Natives::default();
+    let mut found = Prefix::default();
+    let (mut first, mut reached) = (None, None);
+    transcript::each(open(&file.path)?, looks_like_record, |text, span| {
+        let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return false };
+        let item: Option<Item<'_>> = line.payload.as_ref().and_then(parse);
+        let native = natives.of(item_id(&line, item.as_ref()), span.at);
+        let Some(ordinal) = line.ordinal else { return false };
+        first.get_or_insert(ordinal);
+        if ordinal >= base.end_ordinal_exclusive {
+            reached = Some(base.end_ordinal_exclusive);
+            return true;
+        }
+        reached = reached.max(Some(ordinal.saturating_add(1)));
+        found.last = Some(ids.event(native, 0));
+        found.total = total(&line).map(|info| info.total_token_usage).or(found.total);
+        // The line feed is counted.
+        found.moved = Some(span.at + span.len + 1).filter(|end| base.end_byte_offset.is_some_and(|told| told != *end));
+        false
+    })?;
+    if first.is_some_and(|first| base.end_ordinal_exclusive <= first) {
+        // It is in a file before this one, or in what the parent itself goes on from.
+        return Ok((file.source == TRANSCRIPT).then(Prefix::default));
     }
-    Ok((reached >= Some(end)).then_some(found))
+    Ok((reached >= Some(base.end_ordinal_exclusive)).then_some(found))
 }
 
 fn total(line: &Line<'_>) -> Option<Info> {

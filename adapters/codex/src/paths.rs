@@ -13,6 +13,9 @@ use crate::record::{Form, Line};
 /// How much of a file is looked at to tell what it is, in bytes.
 const HEAD: u64 = 256 << 10;
 
+/// Name of the source that is the first rollout of a session.
+pub(crate) const TRANSCRIPT: &str = "transcript";
+
 /// A file of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct RolloutFile {
@@ -22,6 +25,8 @@ pub(crate) struct RolloutFile {
     pub(crate) locator: String,
     /// Name of its source in the log.
     pub(crate) source: String,
+    /// The compressed file of the same name, which the client does not read where the plain one is there.
+    pub(crate) twin: Option<PathBuf>,
 }
 
 /// What lies beside the rollouts and holds lines of a session.
@@ -155,26 +160,27 @@ pub fn discover(path: &Path) -> io::Result<Discovery> {
     files_below(path, &mut files)?;
     files.sort();
     let mut found = Discovery::default();
-    let names: BTreeSet<PathBuf> = files.iter().cloned().collect();
     let mut rollouts: Vec<(RolloutFile, First)> = Vec::new();
     for file in files.into_iter().filter(|f| is_transcript(f)) {
-        // Where both are there, the client reads the plain one.
-        if file.extension().is_some_and(|e| e == "zst") && names.contains(&file.with_extension("")) {
-            found.beside.push(file);
+        // The plain file comes first.
+        if let Some((plain, _)) = rollouts.last_mut().filter(|(plain, _)| is_twin(&file, &plain.path)) {
+            plain.twin = Some(file);
             continue;
         }
-        let head = head(&file)?;
-        let is_empty = head.iter().all(u8::is_ascii_whitespace) && is_rollout(&file);
-        if !recognises(&head) && !is_empty {
+        // What cannot be read is told when it is imported.
+        let should_hold = head(&file).map_or(is_rollout(&file), |head| {
+            recognises(&head) || head.iter().all(u8::is_ascii_whitespace) && is_rollout(&file)
+        });
+        if !should_hold {
             if is_rollout(&file) {
                 found.unrecognised.push(file);
             }
             continue;
         }
-        let mut first = First::of(&file)?;
+        let mut first = First::of(&file).unwrap_or_default();
         first.id = first.id.or_else(|| thread_in_name(&file));
         let locator = file.strip_prefix(path).unwrap_or(&file).to_string_lossy().into_owned();
-        rollouts.push((RolloutFile { source: "transcript".into(), path: file, locator }, first));
+        rollouts.push((RolloutFile { source: TRANSCRIPT.into(), path: file, locator, twin: None }, first));
     }
     found.sessions = sessions(rollouts);
     for session in &mut found.sessions {
@@ -242,11 +248,11 @@ fn discover_file(path: &Path) -> io::Result<Discovery> {
     let id = first.id.clone().or_else(|| thread_in_name(path));
     let reverted = id.is_some() && first.base.as_ref().map(|b| &b.thread_id) == id.as_ref();
     let locator = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let source = if reverted { revert_source(path) } else { "transcript".into() };
+    let source = if reverted { revert_source(path) } else { TRANSCRIPT.into() };
     if let Some(home) = home_of(path) {
         found.beside.extend(sidecars(home, home).into_iter().map(|s| s.path));
     }
-    found.sessions.push(Session::of(id, vec![RolloutFile { path: path.into(), locator, source }]));
+    found.sessions.push(Session::of(id, vec![RolloutFile { path: path.into(), locator, source, twin: None }]));
     Ok(found)
 }
 
@@ -301,6 +307,11 @@ fn is_id(text: &str) -> bool {
 fn is_transcript(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with(".jsonl") || name.ends_with(".jsonl.zst")
+}
+
+/// Whether a file is the compressed form of another one, by their names.
+fn is_twin(file: &Path, plain: &Path) -> bool {
+    file.extension().is_some_and(|e| e == "zst") && file.with_extension("") == plain
 }
 
 fn is_rollout(path: &Path) -> bool {

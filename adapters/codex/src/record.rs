@@ -138,6 +138,16 @@ pub(crate) struct Meta<'a> {
     pub(crate) instructions: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) git: Option<Git<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) dynamic_tools: Option<Vec<Tool<'a>>>,
+}
+
+/// A tool of the program that started a session.
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub(crate) struct Tool<'a> {
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) name: Option<Str<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -158,6 +168,8 @@ pub(crate) struct Git<'a> {
 pub(crate) struct HistoryBase {
     pub(crate) thread_id: String,
     pub(crate) end_ordinal_exclusive: u64,
+    #[serde(default, deserialize_with = "number")]
+    pub(crate) end_byte_offset: Option<u64>,
 }
 
 /// `turn_context`, and the settings of a thread.
@@ -211,6 +223,11 @@ pub(crate) struct Item<'a> {
 }
 
 impl Item<'_> {
+    /// The turn that the client says it belongs to.
+    pub(crate) fn turn(&self) -> Option<&str> {
+        self.internal_chat_message_metadata_passthrough.as_ref()?.turn_id.as_deref()
+    }
+
     /// What the client says each part of the content is.
     pub(crate) fn kinds(&self) -> &[String] {
         self.internal_chat_message_metadata_passthrough
@@ -222,6 +239,8 @@ impl Item<'_> {
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Passthrough {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) turn_id: Option<String>,
     #[serde(default)]
     pub(crate) content_item_kinds: Vec<String>,
 }
@@ -305,8 +324,7 @@ pub(crate) struct Done<'a> {
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct Compacted<'a> {
     pub(crate) message: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) replacement_history: Option<Vec<Raw<'a>>>,
+    pub(crate) replacement_history: Option<Raw<'a>>,
 }
 
 /// `token_usage_record`.

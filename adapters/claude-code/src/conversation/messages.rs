@@ -162,12 +162,8 @@ impl Conversation {
     /// A background task ended, by the client's mark.
     pub(super) fn notification(&mut self, here: &mut Here<'_>, content: &Content<'_>) -> Written {
         let Some(text) = only_text(content) else { return Ok(()) };
-        let member = |name: &str| {
-            let (_, rest) = text.split_once(&format!("<{name}>"))?;
-            Some(rest.split_once(&format!("</{name}>"))?.0.trim().to_owned())
-        };
-        let (Some(call), Some(status)) = (member("tool-use-id"), member("status")) else { return Ok(()) };
-        let (Some((outcome, applied)), Some((_, action))) = (tools::notification(&status), self.calls.get_mut(&call))
+        let Some((call, status)) = tools::notified(&text) else { return Ok(()) };
+        let (Some((outcome, applied)), Some((_, action))) = (tools::notification(status), self.calls.get_mut(call))
         else {
             return Ok(());
         };
@@ -213,12 +209,9 @@ impl Conversation {
             }
         }
         let parent = self.link(here, Class::Response(number), digest);
-        let (parts, calls) = self.response_parts(here, content, number)?;
+        let (parts, calls) = self.model_parts(here, content, number)?;
         let added = MessageAdded { response: Some(response.clone().into()), ..plain(Role::Assistant, parts, None) };
-        self.emit(here, ActorKind::Model, parent, added)?;
-        for call in calls {
-            self.emit(here, ActorKind::Model, None, call)?;
-        }
+        self.model_message(here, ActorKind::Model, parent, added, calls)?;
         self.response(here, message, &response, number)?;
         for ended in std::mem::take(&mut self.withdrawn) {
             self.emit(here, ActorKind::Harness, None, ended)?;
@@ -226,42 +219,68 @@ impl Conversation {
         Ok(())
     }
 
-    /// The parts of a response's record and the calls in it.
-    fn response_parts<'d>(
+    /// The parts of a record of the model's side and the calls in it. A call that cannot be read stands among the parts alone.
+    pub(super) fn model_parts<'d>(
         &mut self,
-        here: &Here<'_>,
+        here: &mut Here<'_>,
         content: &'d Content<'_>,
         number: u32,
     ) -> Result<(Vec<Part<'d>>, Vec<ActionProposed<'d>>), WriteError> {
         let mut calls = Vec::new();
         let Content::Blocks(blocks) = content else { return Ok((self.parts(here, content)?, calls)) };
         let mut parts = Vec::with_capacity(blocks.len());
-        for block in blocks {
+        for (place, block) in blocks.iter().enumerate() {
             let m = &block.members;
-            if let ("tool_use", Some(id), Some(name)) = (&*m.r#type, &m.id, &m.name) {
-                let prompt = (tools::kind(name) == Some(palog::events::ActionKind::Spawn))
-                    .then(|| spawn_prompt(m.input.as_ref()))
-                    .map(|p| crate::calls::prompt_hash(&p.unwrap_or_default()));
-                let action = self.calls.propose(id, name, number, &self.out.place(here.span), prompt);
-                let (args, digest) = match &m.input {
-                    Some(input) => (Value::Inline(input.borrowed()), args_digest(input)),
-                    None => (missing(), palog::blob::digest(b"")),
-                };
-                parts.push(Part::Action { action: action.clone().into() });
-                calls.push(ActionProposed {
-                    action: action.into(),
-                    name: name.clone(),
-                    args,
-                    args_digest: digest.into(),
-                    kind: tools::kind(name),
-                    effect: tools::effect(name).map(|c| Effect { class: Some(c), idempotency_key: None, target: None }),
-                    compensates: None,
-                });
-            } else {
+            if m.r#type != *"tool_use" {
                 parts.push(self.part(here, block)?);
+                continue;
             }
+            // A call without an id is known by where it stands.
+            let id = m
+                .id
+                .clone()
+                .unwrap_or_else(|| format!("{}.{place}", self.out.ids.event(here.native, here.ordinal).hex()).into());
+            let kind = m.name.as_deref().and_then(tools::kind);
+            let prompt = (kind == Some(palog::events::ActionKind::Spawn))
+                .then(|| spawn_prompt(m.input.as_ref()))
+                .map(|p| crate::calls::prompt_hash(&p.unwrap_or_default()));
+            let action = self.calls.propose(&id, m.name.as_deref(), number, &self.out.place(here.span), prompt);
+            parts.push(Part::Action { action: action.clone().into() });
+            let (Some(_), Some(name)) = (&m.id, &m.name) else {
+                here.odd = true;
+                continue;
+            };
+            let (args, digest) = match &m.input {
+                Some(input) => (Value::Inline(input.borrowed()), args_digest(input)),
+                None => (missing(), palog::blob::digest(b"")),
+            };
+            calls.push(ActionProposed {
+                action: action.into(),
+                name: name.clone(),
+                args,
+                args_digest: digest.into(),
+                kind,
+                effect: tools::effect(name).map(|c| Effect { class: Some(c), idempotency_key: None, target: None }),
+                compensates: None,
+            });
         }
         Ok((parts, calls))
+    }
+
+    /// Writes a message of the model's side and the calls in it.
+    fn model_message(
+        &mut self,
+        here: &mut Here<'_>,
+        actor: ActorKind,
+        parent: Option<String>,
+        added: MessageAdded<'_>,
+        calls: Vec<ActionProposed<'_>>,
+    ) -> Written {
+        self.emit(here, actor, parent, added)?;
+        for call in calls {
+            self.emit(here, ActorKind::Model, None, call)?;
+        }
+        Ok(())
     }
 
     /// Writes what is known of a response if it is new or changed.
@@ -313,9 +332,9 @@ impl Conversation {
     /// An error that the client shows in place of an answer; the model never sees it.
     fn api_error(&mut self, here: &mut Here<'_>, content: &Content<'_>, digest: u64) -> Written {
         let parent = self.link(here, Class::Client, digest);
-        let parts = self.parts(here, content)?;
+        let (parts, calls) = self.model_parts(here, content, self.responses.len() as u32)?;
         let added = MessageAdded { in_context: Some(false), ..plain(Role::Assistant, parts, Some("error")) };
-        self.emit(here, ActorKind::Harness, parent, added)?;
+        self.model_message(here, ActorKind::Harness, parent, added, calls)?;
         let reason = here.record.error.as_ref().and_then(Raw::text).map(|t| t.into_owned().into());
         let ended = TurnEnded { turn: None, how: TurnEnd::Error, reason };
         self.emit(here, ActorKind::Harness, None, ended).map(drop)
@@ -325,11 +344,11 @@ impl Conversation {
     fn synthetic(&mut self, here: &mut Here<'_>, content: &Content<'_>, digest: u64) -> Written {
         let parent = self.link(here, Class::Client, digest);
         let stand_in = only_text(content).is_some_and(|t| t == NO_RESPONSE);
-        let parts = self.parts(here, content)?;
+        let (parts, calls) = self.model_parts(here, content, self.responses.len() as u32)?;
         let (actor, purpose) =
             if stand_in { (ActorKind::Harness, Some("continuation")) } else { (ActorKind::Model, None) };
         let added = MessageAdded { partial: Some(true), ..plain(Role::Assistant, parts, purpose) };
-        self.emit(here, actor, parent, added).map(drop)
+        self.model_message(here, actor, parent, added, calls)
     }
 
     /// The parts of content that is no response of the model.
@@ -369,7 +388,7 @@ impl Conversation {
                     let place = Place { kind: Some(other.to_owned()), ..self.out.place(here.span) };
                     self.out.warn(code, place);
                 }
-                Part::Opaque(anthropic(Some(other), block.raw.borrowed()))
+                Part::Opaque(anthropic(Some(other).filter(|kind| !kind.is_empty()), block.raw.borrowed()))
             }
         })
     }

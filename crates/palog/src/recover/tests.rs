@@ -1,5 +1,7 @@
 //! Verdicts, obligations and evidence.
 
+mod work;
+
 use serde_json::{Value, json};
 
 use super::{Context, Decision, EvidenceKind, Obligation, Recovery, Verdict, recover};
@@ -47,6 +49,39 @@ fn nothing_is_done_on_the_strength_of_a_corrupt_log() {
     assert_eq!(log.recovery().obligations.len(), 1);
     let transferred = log.add("log.closed", json!({"how": "transferred"}));
     assert_eq!(transferred.recovery().verdict, Verdict::Indeterminate);
+}
+
+/// R-REC-006, R-TRN-007
+#[test]
+fn a_read_that_was_cut_off_leaves_its_prompt_unanswered() {
+    let log = Log::live().prompt("p").call("r", "a", "read_local").start("a");
+    verdict(&log, Verdict::Ready, "R-REC-006");
+    assert_eq!(owed(&log.recovery(), "a")[0].0, Decision::Skip);
+}
+
+/// R-REC-016
+#[test]
+fn an_action_that_nobody_proposed_is_not_run() {
+    let log = Log::live().prompt("p").start("a").reconcile("a", "not_applied", "target_fenced");
+    owes(&log, "a", Decision::Ask, "R-REC-016", true);
+    verdict(&log, Verdict::AwaitingHuman, "R-REC-005");
+}
+
+/// R-REC-029
+#[test]
+fn a_continuation_of_a_log_that_is_not_at_hand_goes_on_only_with_a_person() {
+    let parent = |mode: &str| json!({"parent": {"log": "k", "mode": mode}});
+    let live = |mode: &str| {
+        let mut more = parent(mode);
+        crate::reduce::tests::merge(&mut more, json!({"records": ALL}));
+        Log::opened(more).prompt("p")
+    };
+    verdict(&live("continue"), Verdict::AwaitingHuman, "R-REC-005");
+    owes(&live("continue"), "s", Decision::Ask, "R-REC-029", true);
+    verdict(&live("fork"), Verdict::Ready, "R-REC-006");
+    let mut imported = parent("continue");
+    crate::reduce::tests::merge(&mut imported, json!({"derived": {"mapping": "test/1"}}));
+    verdict(&Log::opened(imported).source("main", &["usage"]).prompt("p"), Verdict::Ready, "R-REC-006");
 }
 
 /// R-REC-002
@@ -320,11 +355,12 @@ fn a_prompt_on_the_screen_is_evidence_for_one_call_while_nothing_is_newer() {
 
 /// R-REC-025
 #[test]
-fn a_ready_session_may_hide_calls_where_nobody_records_proposals() {
+fn a_session_that_nothing_blocks_may_hide_calls_where_nobody_records_proposals() {
     let kinds = |log: &Log| log.recovery().evidence.iter().map(|e| e.kind).collect::<Vec<_>>();
     assert_eq!(kinds(&Log::imported(&["usage"]).prompt("p")), [EvidenceKind::UnseenCallsPossible]);
     assert_eq!(kinds(&Log::imported(&["action.proposed"]).prompt("p")), []);
-    assert_eq!(kinds(&Log::imported(&["usage"]).prompt("p").answer("r")), []);
+    assert_eq!(kinds(&Log::imported(&["usage"]).prompt("p").answer("r")), [EvidenceKind::UnseenCallsPossible]);
+    assert_eq!(kinds(&Log::live().prompt("p").answer("r").add("turn.ended", json!({"how": "complete"}))), []);
 }
 
 #[test]

@@ -102,6 +102,27 @@ fn errors_and_what_the_model_never_sees_answer_nothing() {
     assert_eq!(answered(&failed), None);
 }
 
+/// R-TRN-011
+#[test]
+fn what_could_not_be_read_beside_a_response_may_be_a_call_of_it() {
+    let unread = |log: Log, kind: &str| log.add("note.added", json!({"kind": kind}));
+    let opaque = json!({"type": "opaque", "provider": "x", "value": {}});
+    let with_opaque =
+        |log: Log| log.add("message.added", json!({"role": "assistant", "response": "r", "parts": [opaque.clone()]}));
+    let text = imported().prompt("p").says("r");
+    for kind in ["torn", "fragment", "hole", "unread"] {
+        assert_eq!(answered(&unread(text.clone(), kind)), None, "{kind}");
+        assert_eq!(answered(&unread(text.clone(), kind).stop("r", "end_turn")), Some(1), "{kind}");
+    }
+    assert_eq!(answered(&unread(text.clone(), "file")), Some(1));
+    assert_eq!(answered(&with_opaque(text.clone())), None);
+    assert_eq!(answered(&with_opaque(text.clone()).says("s")), Some(1), "a later response answers");
+    assert_eq!(answered(&with_opaque(text).stop("r", "end_turn")), Some(1));
+    assert_eq!(answered(&unread(imported().prompt("p"), "torn").says("r")), None);
+    assert_eq!(answered(&unread(imported(), "torn").prompt("p").says("r")), Some(1));
+    assert_eq!(answered(&unread(imported().prompt("p").says("r").prompt("q"), "torn")), Some(1));
+}
+
 /// R-TRN-005
 #[test]
 fn what_a_turn_left_open_is_passed_over_once_a_later_one_is_answered() {
