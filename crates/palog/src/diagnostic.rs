@@ -113,7 +113,7 @@ codes! {
     NoBasis = "action.no_basis": "A reconciliation says that nothing happened, without a reason why nothing will.", "Fence the target or end the old executor, then reconcile again.";
     UnknownInput = "input.not_queued": "An input ends that was never queued.", "Nothing: it does not wait.";
     VoidRequest = "approval.void_request": "Leave is asked for an attempt that is settled.", "Nothing: the request has no effect.";
-    // agents, usage, time, session, state, size
+    // agents, usage, time, compaction, session, state, size
     LinkInferred = "agent.link_inferred": "A child is linked to its call by its prompt only.", "Check the link if it matters.";
     AgentOrphan = "agent.orphan": "A child has no call that made it.", "It is kept as a log of its own.";
     CumulativeReemit = "usage.cumulative_reemit": "A running total of tokens was written again without change.", "Nothing: only differences count.";
@@ -121,10 +121,13 @@ codes! {
     TimeBackwards = "time.backwards": "Time runs backwards in file order.", "Nothing: times are never used for order.";
     TimeMissing = "time.missing": "A record has no time.", "Nothing: times are never made up.";
     BadTime = "time.malformed": "A time is not RFC 3339 in UTC.", "The event has no time; the source keeps the text.";
+    ContinuationMissing = "compaction.continuation_missing": "A session was closed by a compaction, and none goes on from it.", "Look for the session that goes on in another database or export; nothing can be added to this one.";
     ForeignRecord = "session.foreign_record": "A record belongs to another session.", "It is kept, and changes nothing here.";
     SessionMismatch = "session.id_mismatch": "A record carries another session id than its file.", "It is kept in the order of the file.";
     ForkedByReference = "session.forked_by_reference": "The history of the session goes on from a prefix in the file of another one.", "Import that file as well: its events are those before the first one here.";
     ForkedPrefix = "session.forked_prefix": "Records are copies from the session that this one was forked from.", "They are marked as copies and counted there only.";
+    RowCountMismatch = "session.row_count_mismatch": "A session says that it has another number of messages than there are.", "Rows were lost, or never written: look for a backup of the database.";
+    PartialExport = "session.partial_export": "What a client exported is not all that it has of a session.", "Import its database instead, where that can be had.";
     NothingRecognised = "session.nothing_recognised": "A file that should hold a session holds no record that is known.", "Name the format with --from, or check that it is the right file.";
     QueuedPrompt = "state.queued_prompt": "Input is still queued at the end.", "It waits to be given to the model.";
     LeftBeside = "session.left_beside": "Files that belong to the session lie beside the input and were not read.", "Import the directory instead.";

@@ -85,6 +85,9 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::StoreBusy
         | Code::StoreNoRoom
         | Code::StoreVersion
+        | Code::ContinuationMissing
+        | Code::RowCountMismatch
+        | Code::PartialExport
         | Code::Locked
         | Code::HeadMoved
         | Code::StaleEpoch
