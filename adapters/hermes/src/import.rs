@@ -440,7 +440,8 @@ fn row_count(out: &mut Conversation, own: &Record) {
     if declared > 0 && !(out.active..=out.present).contains(&declared) {
         let detail = Some(format!("declared {declared}, found {}", out.present));
         let place = Place { session: Some(out.log.session().to_owned()), detail, ..out.place(own) };
-        out.warn(Code::RowCountMismatch, place);
+        let found = Diagnostic::new(Code::RowCountMismatch, Severity::Warning, place);
+        out.log.diagnostics.push(found.because("messages are missing"));
     }
 }
 
@@ -480,7 +481,8 @@ fn conclude(out: &mut Conversation, known: &Known<'_>, others: &dyn Others, own:
         Some("compression") if known.family.goes_on(&known.kin.id) => LogEnd::Transferred,
         Some("compression") => {
             let place = out.place(own);
-            out.warn(Code::ContinuationMissing, place);
+            let found = Diagnostic::new(Code::ContinuationMissing, Severity::Warning, place);
+            out.log.diagnostics.push(found.because("closed by a compaction"));
             LogEnd::Interrupted
         }
         // The person left the program, or went on in a branch: the session goes on when it is taken up again.

@@ -214,6 +214,7 @@ pub(crate) enum Format {
 pub(crate) enum Vendor {
     ClaudeCode,
     Codex,
+    Hermes,
 }
 
 impl Vendor {
@@ -222,6 +223,7 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => palog_import::Vendor::ClaudeCode,
             Vendor::Codex => palog_import::Vendor::Codex,
+            Vendor::Hermes => palog_import::Vendor::Hermes,
         }
     }
 }

@@ -95,6 +95,12 @@ pub(crate) fn example(code: Code) -> Diagnostic {
             let why = "it is named like a session, and its content is none of one; it was not imported";
             file(code, Error, "projects/-home-me-shop/notes.jsonl", why)
         }
+        Code::ContinuationMissing => stored(code, Warning, None, "closed by a compaction"),
+        Code::RowCountMismatch => stored(code, Warning, Some("declared 7, found 0"), "messages are missing"),
+        Code::PartialExport => {
+            let why = "rows that a compaction or an undo left behind, counts by model, and delegations are not in it";
+            file(code, Info, "export.jsonl", why)
+        }
         Code::LeftBeside => file(code, Warning, "tasks/5e550000-0000-4000-8000-000000000001/1.json", "it was not read"),
         Code::Unreadable => file(code, Error, "history.jsonl", "Permission denied (os error 13)"),
         // A code that is too new to have one.
@@ -125,6 +131,17 @@ fn rollout(code: Code, severity: Severity, line: u64) -> Diagnostic {
     let mut found = source(code, severity, line, None);
     found.place.input = Some(ROLLOUT.into());
     found
+}
+
+/// About a session in a database.
+fn stored(code: Code, severity: Severity, detail: Option<&str>, why: &str) -> Diagnostic {
+    let place = Place {
+        input: Some("state.db".into()),
+        session: Some("20261129_120000_a1b2c3".into()),
+        detail: detail.map(str::to_owned),
+        ..Place::default()
+    };
+    Diagnostic::new(code, severity, place).because(why)
 }
 
 /// About a file as a whole.

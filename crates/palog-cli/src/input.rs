@@ -112,8 +112,8 @@ pub(crate) fn stdin() -> Result<(Opened, Content), Failure> {
     Ok((opened, content))
 }
 
-/// The session that came from standard input.
-pub(crate) fn session_from_stdin(opened: Opened, only: Option<Vendor>) -> Result<Session, Failure> {
+/// The sessions that came from standard input.
+pub(crate) fn sessions_from_stdin(opened: Opened, only: Option<Vendor>) -> Result<Vec<Session>, Failure> {
     let name = opened.name;
     Session::from_stdin(opened.file, only).map_err(|e| Failure::unreadable(&name, &e))
 }
@@ -153,20 +153,17 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
     let path = subject.path.as_path();
     let wanted = subject.session.as_deref();
     if is_dash(path) {
-        if wanted.is_some() {
-            return Err(Failure::new(
-                Exit::Usage,
-                "--session chooses among the sessions of a file or directory, and standard input holds one",
-            ));
-        }
         let (opened, content) = stdin()?;
         return match content {
-            Content::Log => Ok(opened),
+            Content::Log => opened.of_session(wanted),
             Content::Zstd => Err(compressed("-")),
             Content::Empty => Err(Failure::new(Exit::Unreadable, "standard input is empty")),
             Content::Other => {
-                let session = session_from_stdin(opened, None)?;
-                import(terminal, "standard input", session, None)
+                let sessions = sessions_from_stdin(opened, None)?;
+                let chosen = choose_session("standard input", &sessions, wanted)?;
+                let session = sessions.into_iter().nth(chosen.index);
+                let session = session.ok_or_else(|| Failure::new(Exit::Bug, "a session is gone"))?;
+                import(terminal, "standard input", session, chosen.agent)
             }
         };
     }
@@ -211,7 +208,7 @@ pub(crate) fn discover(path: &Path, only: Option<Vendor>) -> Result<Discovery, F
                 failure.help(format!("{} looks like one by its name, and is none by its content", first.display()));
         }
         return Err(failure.help(
-            "a directory is that of Claude Code (~/.claude) or Codex (~/.codex), one below it, or one with palog logs",
+            "a directory is that of Claude Code (~/.claude), Codex (~/.codex) or Hermes (~/.hermes), one below it, or one with palog logs",
         ));
     }
     Ok(found)
@@ -292,7 +289,7 @@ pub(crate) fn import_failure(error: &ImportError) -> Failure {
     match error {
         ImportError::Read { .. } => Failure::new(Exit::Unreadable, error.to_string()),
         ImportError::NothingRecognised { .. } => Failure::new(Exit::Unreadable, error.to_string())
-            .help("what is known is: a session of Claude Code or Codex, or a log of palog"),
+            .help("what is known is: a session of Claude Code, Codex or Hermes, or a log of palog"),
         ImportError::Write(WriteError::Io(error)) => Failure::output(error),
         ImportError::Write(WriteError::LineTooLong { .. }) => Failure::new(Exit::Negative, error.to_string())
             .help("write the log to a directory (palog import PATH -o DIR/): there, large values lie beside it"),

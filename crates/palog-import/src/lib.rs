@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use palog_claude_code as claude_code;
 use palog_codex as codex;
+use palog_hermes as hermes;
 
 // What the functions here take and give, so that their users need no second dependency.
 pub use palog_adapter::listing::{Listed, Listing, TimeFrom, TitleFrom};
@@ -29,11 +30,13 @@ pub enum Vendor {
     ClaudeCode,
     /// Codex.
     Codex,
+    /// Hermes Agent.
+    Hermes,
 }
 
 impl Vendor {
     /// All of them.
-    pub const ALL: [Vendor; 2] = [Vendor::ClaudeCode, Vendor::Codex];
+    pub const ALL: [Vendor; 3] = [Vendor::ClaudeCode, Vendor::Codex, Vendor::Hermes];
 
     /// The name of its format.
     #[must_use]
@@ -41,6 +44,7 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => claude_code::FORMAT.name,
             Vendor::Codex => codex::FORMAT.name,
+            Vendor::Hermes => hermes::FORMAT.name,
         }
     }
 
@@ -56,6 +60,7 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => claude_code::resume(session, directory),
             Vendor::Codex => codex::resume(session, directory),
+            Vendor::Hermes => hermes::resume(session, directory),
         }
     }
 
@@ -65,6 +70,7 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => claude_code::questions(tool, arguments),
             Vendor::Codex => codex::questions(tool, arguments),
+            Vendor::Hermes => hermes::questions(tool, arguments),
         }
     }
 
@@ -74,6 +80,8 @@ impl Vendor {
         // Rollouts have a closer mark: each record says what it is.
         if codex::recognises(head) {
             Some(Vendor::Codex)
+        } else if hermes::recognises(head) {
+            Some(Vendor::Hermes)
         } else if claude_code::recognises(head) {
             Some(Vendor::ClaudeCode)
         } else {
@@ -90,18 +98,21 @@ pub enum Session {
     ClaudeCode(claude_code::Session),
     /// Of Codex.
     Codex(codex::Session),
+    /// Of Hermes Agent.
+    Hermes(hermes::Session),
 }
 
 impl Session {
-    /// A session that came from standard input, which `bytes` holds.
+    /// The sessions that came from standard input, which `bytes` holds.
     ///
     /// # Errors
     /// When `bytes` cannot be read.
-    pub fn from_stdin(mut bytes: File, only: Option<Vendor>) -> io::Result<Session> {
+    pub fn from_stdin(mut bytes: File, only: Option<Vendor>) -> io::Result<Vec<Session>> {
         bytes.seek(SeekFrom::Start(0))?;
         Ok(match only.or(Vendor::of(&head(&mut bytes)?)) {
-            Some(Vendor::Codex) => Session::Codex(codex::session_from_stdin(bytes)),
-            Some(Vendor::ClaudeCode) | None => Session::ClaudeCode(claude_code::session_from_stdin(bytes)),
+            Some(Vendor::Codex) => vec![Session::Codex(codex::session_from_stdin(bytes))],
+            Some(Vendor::Hermes) => hermes::sessions_from_stdin(bytes)?.into_iter().map(Session::Hermes).collect(),
+            Some(Vendor::ClaudeCode) | None => vec![Session::ClaudeCode(claude_code::session_from_stdin(bytes))],
         })
     }
 
@@ -111,6 +122,7 @@ impl Session {
         match self {
             Session::ClaudeCode(_) => Vendor::ClaudeCode,
             Session::Codex(_) => Vendor::Codex,
+            Session::Hermes(_) => Vendor::Hermes,
         }
     }
 
@@ -120,6 +132,7 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => session.id(),
             Session::Codex(session) => session.id(),
+            Session::Hermes(session) => session.id(),
         }
     }
 
@@ -129,15 +142,16 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => session.path(),
             Session::Codex(session) => session.path(),
+            Session::Hermes(session) => session.path(),
         }
     }
 
-    /// Ids of its subagents, where their files belong to it. Agents of Codex are sessions of their own.
+    /// Ids of its subagents, where their files belong to it. Agents of Codex and Hermes are sessions of their own.
     #[must_use]
     pub fn agents(&self) -> Vec<&str> {
         match self {
             Session::ClaudeCode(session) => session.agents().collect(),
-            Session::Codex(_) => Vec::new(),
+            Session::Codex(_) | Session::Hermes(_) => Vec::new(),
         }
     }
 
@@ -147,6 +161,7 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => session.size(),
             Session::Codex(session) => session.size(),
+            Session::Hermes(session) => session.size(),
         }
     }
 
@@ -156,6 +171,7 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => Session::ClaudeCode(session.alone()),
             Session::Codex(session) => Session::Codex(session.alone()),
+            Session::Hermes(session) => Session::Hermes(session.alone()),
         }
     }
 
@@ -167,6 +183,7 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => claude_code::import(session, target, options),
             Session::Codex(session) => codex::import(session, target, options),
+            Session::Hermes(session) => hermes::import(session, target, options),
         }
     }
 }
@@ -191,7 +208,13 @@ fn vendors(path: &Path, only: Option<Vendor>) -> io::Result<Vec<Vendor>> {
     if fs::metadata(path)?.is_dir() {
         return Ok(Vendor::ALL.to_vec());
     }
-    Ok(vec![Vendor::of(&head(File::open(path)?)?).unwrap_or(Vendor::ClaudeCode)])
+    let by_head = Vendor::of(&head(File::open(path)?)?);
+    Ok(vec![match by_head {
+        Some(vendor) => vendor,
+        // What a database holds, its tables tell.
+        None if hermes::recognises_file(path)? => Vendor::Hermes,
+        None => Vendor::ClaudeCode,
+    }])
 }
 
 /// As much of the beginning as it takes to tell what something is ([`Vendor::of`]).
@@ -260,6 +283,12 @@ pub fn discover(path: &Path, only: Option<Vendor>) -> io::Result<Discovery> {
                 all.beside.extend(beside);
                 all.unrecognised.extend(unrecognised);
             }
+            Vendor::Hermes => {
+                let hermes::Discovery { sessions, beside, unrecognised } = hermes::discover(path)?;
+                all.sessions.extend(sessions.into_iter().map(Session::Hermes));
+                all.beside.extend(beside);
+                all.unrecognised.extend(unrecognised);
+            }
         }
     }
     all.unrecognised = nobodys(path, all.unrecognised, all.sessions.iter().filter_map(Session::path));
@@ -278,6 +307,7 @@ pub fn list(path: &Path, only: Option<Vendor>) -> io::Result<Listing> {
                 claude_code_below(path)?.iter().map(|(path, _)| claude_code::list(path)).collect::<io::Result<_>>()?
             }
             Vendor::Codex => vec![codex::list(path)?],
+            Vendor::Hermes => vec![hermes::list(path)?],
         };
         for listing in listings {
             all.sessions.extend(listing.sessions);

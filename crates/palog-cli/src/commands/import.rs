@@ -144,15 +144,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
             continue;
         }
         if is_dash(path) {
-            if args.session.is_some() {
-                return Err(Failure::new(
-                    Exit::Usage,
-                    "--session chooses among the sessions of files and directories, and standard input holds one",
-                ));
-            }
             let (opened, content) = input::stdin()?;
             check("standard input", content)?;
-            work.sessions.push(input::session_from_stdin(opened, only)?);
+            work.sessions.extend(input::sessions_from_stdin(opened, only)?);
             continue;
         }
         let name = path.display().to_string();

@@ -33,8 +33,9 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Ls) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::NothingMatched, format!("{} holds no session that is known", names.join(", "))));
     }
     let key = |session: &Session| session.listed.last_activity.clone();
-    list.sessions.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| a.listed.path.cmp(&b.listed.path)));
-    list.sessions.dedup_by(|a, b| a.listed.path == b.listed.path);
+    let place = |session: &Session| (session.listed.path.clone(), session.listed.id.clone());
+    list.sessions.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| place(a).cmp(&place(b))));
+    list.sessions.dedup_by(|a, b| place(a) == place(b));
     if args.recover {
         judge(&paths, &mut list.sessions)?;
     }
@@ -61,8 +62,11 @@ fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
     let home = set("HOME").or_else(|| set("USERPROFILE"));
     let below = |name: &str| home.as_ref().map(|home| home.join(name));
     let place = |variable, folder, vendor| Some((set(variable).or_else(|| below(folder))?, Some(vendor)));
-    let places =
-        [place("CLAUDE_CONFIG_DIR", ".claude", Vendor::ClaudeCode), place("CODEX_HOME", ".codex", Vendor::Codex)];
+    let places = [
+        place("CLAUDE_CONFIG_DIR", ".claude", Vendor::ClaudeCode),
+        place("CODEX_HOME", ".codex", Vendor::Codex),
+        place("HERMES_HOME", ".hermes", Vendor::Hermes),
+    ];
     let roots: Vec<_> = places.into_iter().flatten().collect();
     if roots.is_empty() {
         return Err(Failure::new(Exit::Usage, "nothing tells where the home directory is").help("palog ls PATH"));
@@ -71,7 +75,7 @@ fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
     if there.is_empty() {
         let names: Vec<String> = roots.iter().map(|(root, _)| root.display().to_string()).collect();
         let failure = Failure::new(Exit::NothingMatched, format!("{} is not there", names.join(" or ")));
-        let help = "sessions lie in $CLAUDE_CONFIG_DIR or ~/.claude, and in $CODEX_HOME or ~/.codex: palog ls PATH looks elsewhere";
+        let help = "sessions lie in $CLAUDE_CONFIG_DIR or ~/.claude, in $CODEX_HOME or ~/.codex, and in $HERMES_HOME or ~/.hermes: palog ls PATH looks elsewhere";
         return Err(failure.help(help));
     }
     Ok(there)
@@ -83,11 +87,13 @@ fn judge(paths: &[(PathBuf, Option<Vendor>)], sessions: &mut [Session]) -> Resul
     for (path, vendor) in paths {
         let discovery =
             vendors::discover(path, *vendor).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
-        found.extend(discovery.sessions.into_iter().filter_map(|s| Some((s.path()?.to_path_buf(), s))));
+        let place = |s: &vendors::Session| Some((s.path()?.to_path_buf(), s.id().map(str::to_owned)));
+        found.extend(discovery.sessions.into_iter().filter_map(|s| Some((place(&s)?, s))));
     }
     let progress = Progress::new(sessions.iter().map(|s| s.listed.bytes).sum());
     for session in sessions {
-        let Some(native) = found.remove(&session.listed.path) else { continue };
+        let place = (session.listed.path.clone(), session.listed.id.clone());
+        let Some(native) = found.remove(&place) else { continue };
         match verdict(native.alone(), &session.listed.path, &progress) {
             Ok(verdict) => session.verdict = Some(verdict),
             Err(failure) => session.failure = failure.message,
