@@ -70,7 +70,12 @@ pub(crate) struct Here<'r> {
     copy: Option<(EventId, Option<&'r str>, CopyHow)>,
 }
 
-impl Here<'_> {
+impl<'r> Here<'r> {
+    /// Sets when the events that follow happened.
+    pub(crate) fn set_time(&mut self, time: Option<Time<'r>>) {
+        self.time = time;
+    }
+
     /// The same, where the record made `events` events already.
     pub(crate) fn after(self, events: u32) -> Self {
         Here { ordinal: events, ..self }

@@ -396,6 +396,7 @@ fn delegation(out: &mut Conversation, record: &Record) -> Written {
         detail: Some(Raw::of(&detail).into()),
     };
     out.emit(&mut here, ActorKind::Importer, seen, None)?;
+    here.set_time(record.time("completed_at").ok().flatten());
     match state.as_str() {
         "completed" => out.delegation_ended(&mut here, &id, all_completed(record))?,
         "running" => {}

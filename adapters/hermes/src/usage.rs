@@ -49,7 +49,8 @@ pub(crate) fn tell(out: &mut Conversation, session: &Record, by_model: &[Record]
         error: None,
     };
     let (first, more) = (rows[0], &rows[1..]);
-    let mut here = out.here(first, "last_seen");
+    // A sum over many responses has no time.
+    let mut here = out.here(first, "");
     if std::ptr::eq(first, session) {
         // The session's row made its first event already.
         here = here.after(1);

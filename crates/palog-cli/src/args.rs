@@ -326,6 +326,7 @@ pub(crate) struct Recover {
 pub(crate) enum Provider {
     Anthropic,
     OpenaiResponses,
+    OpenaiChat,
 }
 
 /// Arguments of `palog context`.
