@@ -109,9 +109,9 @@ fn inherit(rows: &[Sketch], beginning: Beginning, before: &[Sketch], planned: &m
     let (mut from, mut count) = (0, 0);
     for (at, row) in rows.iter().enumerate() {
         let written_now = |earlier: &Sketch| rows[0].together(row) || earlier.time == row.time;
-        let found = before[from..].iter().position(|earlier| {
-            earlier.same == row.same && (beginning == Beginning::Branch || written_now(earlier))
-        });
+        let found = before[from..]
+            .iter()
+            .position(|earlier| earlier.same == row.same && (beginning == Beginning::Branch || written_now(earlier)));
         match found {
             Some(skipped) => {
                 planned[at].repeats = Some(Repeats::There(before[from + skipped].event));
@@ -136,9 +136,10 @@ fn compactions(rows: &[Sketch], from: usize, planned: &mut [Planned]) -> Vec<boo
     while let Some(summary) = (next..rows.len()).find(|at| rows[*at].summary) {
         let is_copy = |at: usize, until: usize| {
             let row = &rows[at];
-            let earlier = by_content.get(&*row.same)?.iter().copied().rfind(|earlier| {
-                *earlier < until && (row.together(&rows[summary]) || rows[*earlier].time == row.time)
-            });
+            let earlier =
+                by_content.get(&*row.same)?.iter().copied().rfind(|earlier| {
+                    *earlier < until && (row.together(&rows[summary]) || rows[*earlier].time == row.time)
+                });
             earlier
         };
         let mut first = summary;
@@ -206,10 +207,23 @@ mod tests {
 
     #[test]
     fn a_compaction_puts_rows_in_again() {
-        let rows = rows("s", &[
-            "1 c q1", "2 c a1", "3 c q2", "4 c a2", "5 c go", "6 c a3",
-            "9.0 a q1", "9.000001 as summary", "9.000002 a go", "9.000003 a a3", "12 a go", "13 a a4",
-        ]);
+        let rows = rows(
+            "s",
+            &[
+                "1 c q1",
+                "2 c a1",
+                "3 c q2",
+                "4 c a2",
+                "5 c go",
+                "6 c a3",
+                "9.0 a q1",
+                "9.000001 as summary",
+                "9.000002 a go",
+                "9.000003 a a3",
+                "12 a go",
+                "13 a a4",
+            ],
+        );
         let told = told(&rows, &[], Beginning::Empty);
         assert_eq!(told[..6], [""; 6]);
         assert_eq!(told[6..], ["=0", "", "=4", "window4 =5", "", ""]);
@@ -217,17 +231,30 @@ mod tests {
 
     #[test]
     fn a_second_compaction_repeats_the_copies_of_the_first() {
-        let rows = rows("s", &[
-            "1 c q1", "2 c a1", "9.0 c q1", "9.1 c other", "9.000001 cs first", "12 c q2", "13 c a2",
-            "20.0 a q1", "20.000001 as second", "20.000002 a q2", "20.000003 a a2",
-        ]);
+        let rows = rows(
+            "s",
+            &[
+                "1 c q1",
+                "2 c a1",
+                "9.0 c q1",
+                "9.1 c other",
+                "9.000001 cs first",
+                "12 c q2",
+                "13 c a2",
+                "20.0 a q1",
+                "20.000001 as second",
+                "20.000002 a q2",
+                "20.000003 a a2",
+            ],
+        );
         assert_eq!(told(&rows, &[], Beginning::Empty)[4..], ["window1", "", "", "=2", "", "=5", "window4 =6"]);
     }
 
     #[test]
     fn copies_with_the_times_of_what_they_repeat_are_no_undo() {
         // As newer clients write it: the tail is marked like rows that were taken back.
-        let rows = rows("s", &["1 c q1", "2 c a1", "3 - undone", "4 - q2", "5 - a2", "9 as summary", "4 a q2", "5 a a2"]);
+        let rows =
+            rows("s", &["1 c q1", "2 c a1", "3 - undone", "4 - q2", "5 - a2", "9 as summary", "4 a q2", "5 a a2"]);
         assert_eq!(told(&rows, &[], Beginning::Empty), ["", "", "undone", "", "", "", "=3", "window3 =4"]);
     }
 

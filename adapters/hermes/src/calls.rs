@@ -2,6 +2,11 @@
 
 use std::collections::HashMap;
 
+use palog::json::Raw;
+use serde::Deserialize;
+
+use crate::record::Record;
+
 /// A call.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -42,5 +47,53 @@ impl Calls {
     /// The action of the newest call with this id; the id itself where there is none.
     pub(crate) fn action(&mut self, id: &str) -> String {
         self.get_mut(id).map_or_else(|| id.to_owned(), |call| call.action.clone())
+    }
+}
+
+/// A call that a row of the role `assistant` makes.
+pub(crate) struct Made {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) args: Raw<'static>,
+}
+
+/// The calls in a row; `None` where they have another form than calls.
+pub(crate) fn calls(record: &Record) -> Option<Vec<Made>> {
+    let Some(list) = record.value("tool_calls") else {
+        return record.word("tool_calls").is_none().then(Vec::new);
+    };
+    let list: Vec<ToolCall<'_>> = serde_json::from_str(list.get()).ok()?;
+    let made = list.into_iter().enumerate().map(|(at, call)| {
+        let function = call.function.unwrap_or(Function { name: None, arguments: None });
+        Made {
+            id: call.id.or(call.call_id).unwrap_or_else(|| format!("{}/{at}", record.key)),
+            name: function.name.unwrap_or_default(),
+            args: function.arguments.as_ref().map_or_else(|| Raw::string(""), arguments),
+        }
+    });
+    Some(made.collect())
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct ToolCall<'a> {
+    id: Option<String>,
+    call_id: Option<String>,
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct Function<'a> {
+    name: Option<String>,
+    arguments: Option<Raw<'a>>,
+}
+
+/// The arguments of a call: the object where the string holds one and nothing is lost so, else the string.
+fn arguments(raw: &Raw<'_>) -> Raw<'static> {
+    let Some(text) = raw.text() else { return raw.clone().into_owned() };
+    match Raw::parse(&text) {
+        Ok(object) if object.get() == &*text && text.starts_with('{') => object.into_owned(),
+        _ => Raw::string(&text),
     }
 }

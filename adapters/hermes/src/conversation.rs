@@ -5,18 +5,17 @@ use std::collections::HashSet;
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::envelope::{ActorKind, Copy, CopyHow, Draft, SrcHow, Time};
 use palog::events::{
-    ActionEnded, ActionProposed, ActionStarted, ActionKind, ApprovalEnded, ApprovalOutcome, Applied, BranchMoved, ContextCompacted, Data,
-    Effect, MessageAdded, ModelResponse, Opaque, Outcome, Part, Role, TurnEnd, TurnEnded, TurnStarted, WindowItem,
+    ActionEnded, ActionProposed, Applied, ApprovalEnded, ApprovalOutcome, BranchMoved, ContextCompacted, Data, Effect,
+    MessageAdded, ModelResponse, Outcome, Part, Role, TurnEnd, TurnEnded, TurnStarted, WindowItem,
 };
 use palog::json::{Raw, Value};
 use palog::writer::{WriteError, args_digest};
 use palog_adapter::ids::{EventId, Ids};
 use palog_adapter::{InputReport, Log};
-use serde::Deserialize;
 
 use crate::batches::{Planned, Repeats};
-use crate::calls::Calls;
-use crate::record::{Content, Record};
+use crate::calls::{Calls, Made, calls};
+use crate::record::Record;
 use crate::texts::{self, User};
 use crate::tools::{self, Leave, Said};
 
@@ -80,35 +79,6 @@ impl<'r> Here<'r> {
     pub(crate) fn after(self, events: u32) -> Self {
         Here { ordinal: events, ..self }
     }
-}
-
-#[derive(Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-struct ToolCall<'a> {
-    id: Option<String>,
-    call_id: Option<String>,
-    function: Option<Function<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-struct Function<'a> {
-    name: Option<String>,
-    arguments: Option<Raw<'a>>,
-}
-
-/// A part of a content that is a list.
-#[derive(Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-struct ContentPart<'a> {
-    r#type: Option<String>,
-    text: Option<Raw<'a>>,
-    image_url: Option<Raw<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Address {
-    url: String,
 }
 
 impl Conversation {
@@ -236,13 +206,6 @@ impl Conversation {
         Ok(!matches!(said, User::Prompt | User::Steer | User::Notification))
     }
 
-    /// A delegation ended.
-    pub(crate) fn delegation_ended(&mut self, here: &mut Here<'_>, id: &str, completed: bool) -> Written {
-        let (outcome, applied) =
-            if completed { (Outcome::Succeeded, Applied::Yes) } else { (Outcome::Failed, Applied::Partial) };
-        self.emit(here, ActorKind::Agent, ended(id, outcome, applied), None).map(drop)
-    }
-
     /// A row of the role `assistant`. Returns whether it ends what it answers.
     fn assistant(&mut self, here: &mut Here<'_>) -> Result<bool, WriteError> {
         let record = here.record;
@@ -253,13 +216,13 @@ impl Conversation {
             self.emit(here, ActorKind::Harness, summary, None)?;
             return Ok(true);
         }
-        let calls = calls(record).unwrap_or_else(|| {
+        let made = calls(record).unwrap_or_else(|| {
             let place = Place { kind: Some("tool_calls".into()), ..self.place(record) };
             self.warn(Code::UnexpectedShape, place);
             Vec::new()
         });
         let finish = record.word("finish_reason");
-        if finish.is_none() && calls.is_empty() && texts::is_interruption(content.text()) {
+        if finish.is_none() && made.is_empty() && texts::is_interruption(content.text()) {
             let note = MessageAdded { purpose: Some("interruption".into()), ..message(Role::Assistant, parts) };
             self.emit(here, ActorKind::Harness, note, None)?;
             if !self.is_again(here) {
@@ -272,7 +235,7 @@ impl Conversation {
         let mut spoken = self.reasoning(record);
         spoken.extend(parts);
         let mut proposed = Vec::new();
-        for Made { id, name, args } in &calls {
+        for Made { id, name, args } in &made {
             let action = if again { self.calls.action(id) } else { self.calls.propose(id, name, args.get()) };
             spoken.push(Part::Action { action: action.clone().into() });
             proposed.push((action, name.clone(), args.clone()));
@@ -282,14 +245,18 @@ impl Conversation {
         let said = MessageAdded { response: response.clone().map(Into::into), ..message(Role::Assistant, spoken) };
         self.emit(here, ActorKind::Model, said, None)?;
         if again {
-            return Ok(calls.is_empty());
+            return Ok(made.is_empty());
         }
         for (action, name, args) in proposed {
             let digest = args_digest(&args);
             let proposed = ActionProposed {
                 action: action.into(),
                 kind: tools::kind(&name),
-                effect: tools::effect(&name).map(|class| Effect { class: Some(class), idempotency_key: None, target: None }),
+                effect: tools::effect(&name).map(|class| Effect {
+                    class: Some(class),
+                    idempotency_key: None,
+                    target: None,
+                }),
                 name: name.into(),
                 args: Value::Inline(args),
                 args_digest: digest.into(),
@@ -298,14 +265,14 @@ impl Conversation {
             self.emit(here, ActorKind::Model, proposed, None)?;
         }
         if let (Some(response), Some(finish)) = (response, finish) {
-            let stop = if calls.is_empty() { stop(&finish) } else { Some("tool_use") };
+            let stop = if made.is_empty() { stop(&finish) } else { Some("tool_use") };
             let known = response_of(&response, stop.map_or_else(|| finish.clone().into_owned(), str::to_owned));
             self.emit(here, ActorKind::Model, known, None)?;
             if here.copy.is_none() {
                 self.response = Some((response, stop));
             }
         }
-        Ok(calls.is_empty())
+        Ok(made.is_empty())
     }
 
     /// A row of the role `tool`.
@@ -360,95 +327,11 @@ impl Conversation {
         Ok(false)
     }
 
-    /// A delegation goes on beside the session: a job of its own.
-    pub(crate) fn delegation_began(&mut self, here: &mut Here<'_>, id: &str, goals: Option<&Raw<'_>>) -> Written {
-        if !self.handed_over.insert(id.to_owned()) {
-            return Ok(());
-        }
-        let args = goals.map_or_else(|| Raw::string(""), |goals| goals.clone().into_owned());
-        let proposed = ActionProposed {
-            action: id.to_owned().into(),
-            name: "delegate_task".into(),
-            args_digest: args_digest(&args).into(),
-            args: Value::Inline(args),
-            kind: Some(ActionKind::Job),
-            effect: None,
-            compensates: None,
-        };
-        self.emit(here, ActorKind::Harness, proposed, None)?;
-        let started = ActionStarted { action: id.to_owned().into(), attempt: None, args_digest: None };
-        self.emit(here, ActorKind::Harness, started, None).map(drop)
-    }
-
     fn instructions(&mut self, here: &mut Here<'_>) -> Result<bool, WriteError> {
         let parts = self.parts(here.record)?;
         let role = if here.record.text("role").as_deref() == Some("system") { Role::System } else { Role::Developer };
         self.emit(here, ActorKind::Harness, message(role, parts), None)?;
         Ok(true)
-    }
-
-    /// What the model thought.
-    fn reasoning(&self, record: &Record) -> Vec<Part<'static>> {
-        let text = record.word("reasoning_content").or_else(|| record.word("reasoning"));
-        let details = record.value("reasoning_details");
-        let mut parts = Vec::new();
-        if text.is_some() || details.is_some() {
-            let opaque = details.map(|value| Opaque {
-                provider: "openai-chat".into(),
-                kind: Some("reasoning_details".into()),
-                value: value.into(),
-            });
-            parts.push(Part::Reasoning { text: text.as_deref().map(Value::from), opaque });
-        }
-        let items = record.value("codex_reasoning_items");
-        let items: Vec<Raw<'_>> = items.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-        parts.extend(items.into_iter().map(|item| Part::Reasoning {
-            text: None,
-            opaque: Some(Opaque { provider: "openai".into(), kind: Some("reasoning".into()), value: item.into_owned().into() }),
-        }));
-        parts
-    }
-
-    /// What a message says, as the model is given it.
-    fn parts(&mut self, record: &Record) -> Result<Vec<Part<'static>>, WriteError> {
-        if let Some(sent) = record.word("api_content") {
-            return Ok(vec![Part::text(&*sent)]);
-        }
-        match record.content() {
-            Content::Nothing => Ok(Vec::new()),
-            Content::Text(text) => Ok(vec![Part::text(&*text)]),
-            Content::Json(json) => match serde_json::from_str::<Vec<Raw<'_>>>(json.get()) {
-                Ok(list) => list.into_iter().map(|raw| self.part(record, &raw)).collect(),
-                Err(_) => Ok(vec![Part::Json { value: json.into() }]),
-            },
-        }
-    }
-
-    fn part(&mut self, record: &Record, raw: &Raw<'_>) -> Result<Part<'static>, WriteError> {
-        let part: Option<ContentPart<'_>> = serde_json::from_str(raw.get()).ok();
-        let kind = part.as_ref().and_then(|part| part.r#type.clone()).unwrap_or_default();
-        match (kind.as_str(), part) {
-            ("text" | "input_text" | "output_text", Some(ContentPart { text: Some(text), .. })) if text.is_string() => {
-                Ok(Part::Text { text: Value::Inline(text.into_owned()) })
-            }
-            ("image_url", Some(ContentPart { image_url: Some(address), .. })) => {
-                let url = serde_json::from_str::<Address>(address.get()).map(|address| address.url);
-                let url = url.unwrap_or_else(|_| address.text().unwrap_or_default().into_owned());
-                let data = url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"));
-                Ok(match data {
-                    Some((media, base64)) => {
-                        Part::Image { media: media.to_owned().into(), data: Value::from(base64).into_owned() }
-                    }
-                    None => Part::Image { media: "image/*".into(), data: Value::from(url.as_str()).into_owned() },
-                })
-            }
-            _ => {
-                let place = Place { kind: Some(kind.clone()), ..self.place(record) };
-                self.warn(Code::UnknownBlock, place);
-                let value = raw.clone().into_owned().into();
-                Ok(Part::Opaque(Opaque { provider: "openai-chat".into(), kind: Some(kind.into()), value }))
-            }
-        }
     }
 
     /// Whether the row stands in this log already.
@@ -499,7 +382,8 @@ impl Conversation {
             let event = (here.ordinal == 0).then(|| event.hex().into());
             draft.copy = Some(Copy { log: log.map(|log| log.to_owned().into()), event, how: *how });
         }
-        let content = here.record.text("content").filter(|_| here.ordinal == 0 && here.record.word("api_content").is_some());
+        let content =
+            here.record.text("content").filter(|_| here.ordinal == 0 && here.record.word("api_content").is_some());
         if let Some(content) = content {
             draft.ext = Some(Raw::of(&serde_json::json!({ EXT: { "content": content } })));
         }
@@ -553,30 +437,6 @@ impl Conversation {
     }
 }
 
-/// A call that a row of the role `assistant` makes.
-pub(crate) struct Made {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) args: Raw<'static>,
-}
-
-/// The calls in a row; `None` where they have another form than calls.
-pub(crate) fn calls(record: &Record) -> Option<Vec<Made>> {
-    let Some(list) = record.value("tool_calls") else {
-        return record.word("tool_calls").is_none().then(Vec::new);
-    };
-    let list: Vec<ToolCall<'_>> = serde_json::from_str(list.get()).ok()?;
-    let made = list.into_iter().enumerate().map(|(at, call)| {
-        let function = call.function.unwrap_or(Function { name: None, arguments: None });
-        Made {
-            id: call.id.or(call.call_id).unwrap_or_else(|| format!("{}/{at}", record.key)),
-            name: function.name.unwrap_or_default(),
-            args: function.arguments.as_ref().map_or_else(|| Raw::string(""), arguments),
-        }
-    });
-    Some(made.collect())
-}
-
 /// A message with nothing but a role and parts.
 fn message(role: Role, parts: Vec<Part<'_>>) -> MessageAdded<'_> {
     MessageAdded { role, parts, response: None, partial: None, purpose: None, in_context: None }
@@ -584,7 +444,15 @@ fn message(role: Role, parts: Vec<Part<'_>>) -> MessageAdded<'_> {
 
 /// An end without anything beside it.
 pub(crate) fn ended(action: &str, outcome: Outcome, applied: Applied) -> ActionEnded<'static> {
-    ActionEnded { action: action.to_owned().into(), attempt: None, outcome, applied, output: None, receipt: None, error: None }
+    ActionEnded {
+        action: action.to_owned().into(),
+        attempt: None,
+        outcome,
+        applied,
+        output: None,
+        receipt: None,
+        error: None,
+    }
 }
 
 /// What is known of a response when its message came.
@@ -608,14 +476,5 @@ fn stop(finish: &str) -> Option<&'static str> {
         "length" => Some("max_tokens"),
         "content_filter" => Some("refusal"),
         _ => None,
-    }
-}
-
-/// The arguments of a call: the object where the string holds one and nothing is lost so, else the string.
-fn arguments(raw: &Raw<'_>) -> Raw<'static> {
-    let Some(text) = raw.text() else { return raw.clone().into_owned() };
-    match Raw::parse(&text) {
-        Ok(object) if object.get() == &*text && text.starts_with('{') => object.into_owned(),
-        _ => Raw::string(&text),
     }
 }

@@ -4,25 +4,22 @@ use std::fs;
 use std::path::PathBuf;
 
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
-use palog::envelope::{ActorKind, CopyHow, SrcHow};
-use palog::events::{
-    ActionEnded, Applied, ChildKind, ChildLink, ChildSpawned, ConfigSet, InputQueued, LogClosed, LogEnd, ObservationRecorded,
-    Outcome, Parent, ParentMode, Part, Recorded, SourceOrder,
-};
-use palog::json::{Raw, Value};
+use palog::envelope::{ActorKind, CopyHow};
+use palog::events::{ChildKind, ChildLink, ChildSpawned, ConfigSet, LogClosed, LogEnd, Parent, Recorded, SourceOrder};
+use palog::json::Value;
 use palog_adapter::ids::{self, Ids};
 use palog_adapter::sqlite::KeptRows;
 use palog_adapter::{ImportError, InputReport, Log, LogName, LogReport, Options, Report, SourceEnd, Target, output};
 
 use crate::batches::{self, Beginning, Planned, Sketch};
-use crate::calls::Calls;
-use crate::conversation::{self, Conversation, Written};
+use crate::calls::{Calls, calls};
+use crate::conversation::{Conversation, Written};
 use crate::database::Database;
 use crate::export::{self, Export, Exported};
 use crate::family::{self, Family, Kin, Relation};
 use crate::paths::{Origin, Session};
 use crate::record::Record;
-use crate::{FORMAT, sidecars, usage};
+use crate::{FORMAT, delegations, sidecars, usage};
 
 /// What the client records durably: only the absence of token counts means that there were none. Calls are written with their
 /// response, results may be lost with the process, and neither starts nor approvals are written.
@@ -106,8 +103,8 @@ impl<'f> Known<'f> {
         let (Some(relation), Some(from)) = (self.relation, self.kin.parent.as_deref()) else { return Ok(None) };
         let mut action = None;
         if relation == Relation::Agent {
-            let delegations = delegations(others, from)?;
-            action = family::caller(&delegations, &goal(others, &self.kin.id)?).map(|(action, _)| action.to_owned());
+            let handed_over = handed_over(others, from)?;
+            action = family::caller(&handed_over, &goal(others, &self.kin.id)?).map(|(action, _)| action.to_owned());
         }
         Ok(Some(Parent {
             log: ids::log(&FORMAT, from).into(),
@@ -145,14 +142,14 @@ impl<'f> Known<'f> {
 }
 
 /// The calls of a session that handed work over: the action, and its arguments.
-fn delegations(others: &dyn Others, session: &str) -> Result<Vec<(String, String)>, ImportError> {
-    let mut calls = Calls::default();
+fn handed_over(others: &dyn Others, session: &str) -> Result<Vec<(String, String)>, ImportError> {
+    let mut all = Calls::default();
     others.messages(session, &mut |record| {
-        for made in conversation::calls(&record).unwrap_or_default() {
-            calls.propose(&made.id, &made.name, made.args.get());
+        for made in calls(&record).unwrap_or_default() {
+            all.propose(&made.id, &made.name, made.args.get());
         }
     })?;
-    Ok(calls.delegations)
+    Ok(all.delegations)
 }
 
 /// What a subagent was asked to do.
@@ -233,7 +230,7 @@ fn from_database(
     usage::tell(&mut out, &own, &by_model)?;
     for record in &others {
         if record.table == "async_delegations" {
-            delegation(&mut out, record)?;
+            delegations::tell(&mut out, record)?;
         } else {
             if !KNOWN_TABLES.contains(&record.table.as_str()) {
                 let place = Place { kind: Some(record.table.clone()), ..out.place(record) };
@@ -367,71 +364,6 @@ fn configure(out: &mut Conversation, own: &Record) -> Written {
     };
     let mut here = out.here(own, "started_at");
     out.emit(&mut here, ActorKind::Harness, set, None).map(drop)
-}
-
-/// A delegation, as its row tells it now.
-fn delegation(out: &mut Conversation, record: &Record) -> Written {
-    let Some(id) = record.text("delegation_id").map(|id| id.into_owned()) else { return out.keep(record) };
-    let state = record.word("state").map(|state| state.into_owned()).unwrap_or_default();
-    let known = out.handed_over.contains(&id);
-    let mut here = out.here(record, "updated_at");
-    if !known {
-        let task = record.value("task_json");
-        out.delegation_began(&mut here, &id, task.as_ref())?;
-    }
-    let detail: serde_json::Map<String, serde_json::Value> = [
-        ("state", Some(state.clone().into())),
-        ("delivery_state", record.word("delivery_state").map(|word| word.into_owned().into())),
-        ("owner_pid", record.integer("owner_pid").map(Into::into)),
-        ("owner_started_at", record.integer("owner_started_at").map(Into::into)),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-    .collect();
-    let seen = ObservationRecorded {
-        fact: if state == "running" { "busy".into() } else { "task".into() },
-        subject: Some(id.clone().into()),
-        as_of: record.time("updated_at").ok().flatten(),
-        source: "store".into(),
-        detail: Some(Raw::of(&detail).into()),
-    };
-    out.emit(&mut here, ActorKind::Importer, seen, None)?;
-    here.set_time(record.time("completed_at").ok().flatten());
-    match state.as_str() {
-        "completed" => out.delegation_ended(&mut here, &id, all_completed(record))?,
-        "running" => {}
-        // Its owner ended before it told how it went, or the client uses a word that is not known.
-        _ => {
-            let end = ActionEnded {
-                error: Some(Value::from(state.as_str())),
-                ..conversation::ended(&id, Outcome::Failed, Applied::Unknown)
-            };
-            out.emit(&mut here, ActorKind::Harness, end, None)?;
-        }
-    }
-    let waits = record.text("delivery_state").as_deref() == Some("pending") && state != "running";
-    if waits && !out.delivered.contains(&id) {
-        let value = record.value("event_json").unwrap_or_else(|| Raw::of(&detail));
-        let queued = InputQueued { input: id.into(), parts: vec![Part::Json { value: value.into() }] };
-        out.emit(&mut here, ActorKind::Harness, queued, Some(SrcHow::Synthesized))?;
-    }
-    Ok(())
-}
-
-/// Whether all tasks of a delegation were completed, as far as its row tells of them.
-fn all_completed(record: &Record) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Results {
-        #[serde(default)]
-        results: Vec<Task>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Task {
-        status: Option<String>,
-    }
-    let results: Option<Results> = record.value("result_json").and_then(|raw| serde_json::from_str(raw.get()).ok());
-    let completed = |task: &Task| task.status.as_deref().is_none_or(|status| status == "completed");
-    results.is_none_or(|results| results.results.iter().all(completed))
 }
 
 /// The session's row counts its messages.

@@ -72,7 +72,13 @@ fn prompt(record: &Record) -> Option<String> {
     Some(words).filter(|words| is_prompt && !words.is_empty())
 }
 
-fn listed(session: &Session, own: &Record, family: &Family, words: Option<String>, last: Option<Time<'static>>) -> Listed {
+fn listed(
+    session: &Session,
+    own: &Record,
+    family: &Family,
+    words: Option<String>,
+    last: Option<Time<'static>>,
+) -> Listed {
     let word = |column: &str| own.word(column).map(|word| word.into_owned());
     let title = word("title");
     let by = match word("title_source").as_deref() {

@@ -206,7 +206,10 @@ mod tests {
     fn an_export_reads_like_a_row() {
         let text = r#"{"id":3,"content":[{"type":"text"}],"tool_calls":[{"id":"c"}],"active":0,"timestamp":1.5,"tool_name":null,"reasoning_details":"[1]"}"#;
         let record = Record::exported("message", "3".into(), text).expect("an object");
-        assert_eq!((record.integer("id"), record.real("timestamp"), record.text("tool_name")), (Some(3), Some(1.5), None));
+        assert_eq!(
+            (record.integer("id"), record.real("timestamp"), record.text("tool_name")),
+            (Some(3), Some(1.5), None)
+        );
         assert_eq!((record.flag("active", true), record.flag("compacted", false)), (false, false));
         assert_eq!(record.value("tool_calls").expect("a list").get(), r#"[{"id":"c"}]"#);
         assert_eq!(record.value("reasoning_details").expect("a list").get(), "[1]");

@@ -44,7 +44,10 @@ mod tests {
     #[test]
     fn a_command_is_given_only_if_it_can_be_copied() {
         let command = |session, directory| resume(session, directory).command;
-        assert_eq!(command(Some("20261129_1"), Some("/tmp/a")).as_deref(), Some("cd /tmp/a && hermes --resume 20261129_1"));
+        assert_eq!(
+            command(Some("20261129_1"), Some("/tmp/a")).as_deref(),
+            Some("cd /tmp/a && hermes --resume 20261129_1")
+        );
         assert_eq!(command(Some("20261129_1"), None).as_deref(), Some("hermes --resume 20261129_1"));
         assert_eq!(command(Some("20261129_1"), Some("/tmp/a b")), None);
         assert_eq!(command(Some("x; id"), None), None);

@@ -84,7 +84,8 @@ fn keep(
     };
     let own: Vec<&Raw<'_>> = entries.iter().filter(is_own).collect();
     let records = own.len() as u64;
-    let mut input = InputReport { path, format: format!("hermes.{source}"), records, kept: records, ..InputReport::default() };
+    let mut input =
+        InputReport { path, format: format!("hermes.{source}"), records, kept: records, ..InputReport::default() };
     input.foreign = entries.len() as u64 - records;
     if own.is_empty() {
         return Ok(input);

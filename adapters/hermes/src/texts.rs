@@ -104,7 +104,10 @@ mod tests {
             ("[notes.txt] is missing", User::Prompt),
             ("[PRIOR CONTEXT — for reference only; not a new message]\nearlier work", User::Summary),
             ("[CONTEXT COMPACTION — REFERENCE ONLY] x\n--- END OF CONTEXT SUMMARY — respond ---", User::Summary),
-            ("[CONTEXT COMPACTION — REFERENCE ONLY] x\n--- END OF CONTEXT SUMMARY — respond ---\n\nGo on.", User::Prompt),
+            (
+                "[CONTEXT COMPACTION — REFERENCE ONLY] x\n--- END OF CONTEXT SUMMARY — respond ---\n\nGo on.",
+                User::Prompt,
+            ),
             ("[ASYNC DELEGATION BATCH COMPLETE — deleg_1]\nA background", User::Notification),
             ("[IMPORTANT: Background process proc_1 completed (exit code 0).", User::Notification),
             ("[System note: Your previous turn was interrupted.]", User::Reminder),
@@ -117,7 +120,8 @@ mod tests {
 
     #[test]
     fn news_of_a_delegation_name_it() {
-        let done = "[ASYNC DELEGATION BATCH COMPLETE — deleg_1]\n--- ✓ TASK 1/1: x  (status=completed, api_calls=2) ---";
+        let done =
+            "[ASYNC DELEGATION BATCH COMPLETE — deleg_1]\n--- ✓ TASK 1/1: x  (status=completed, api_calls=2) ---";
         assert_eq!(delegation(done), Some(("deleg_1", true)));
         assert_eq!(delegation(&done.replace("=completed", "=error")), Some(("deleg_1", false)));
         assert_eq!(delegation("[ASYNC DELEGATION TASK FAILED — deleg_1, task 2/3]"), None);

@@ -120,7 +120,8 @@ struct Members<'a> {
 pub(crate) fn said(tool: &str, named: bool, disposition: Option<&str>, text: &str) -> Said {
     let ended = |outcome, applied| Said { end: Some((outcome, applied)), ..Said::default() };
     let own = class(tool);
-    let skipped = text.starts_with("[Tool execution cancelled — ") && text.ends_with(" was skipped due to user interrupt]");
+    let skipped =
+        text.starts_with("[Tool execution cancelled — ") && text.ends_with(" was skipped due to user interrupt]");
     match disposition {
         Some("none") if skipped => return ended(Outcome::Cancelled, Applied::No),
         Some("none") => return ended(Outcome::Failed, Applied::No),
@@ -137,7 +138,9 @@ pub(crate) fn said(tool: &str, named: bool, disposition: Option<&str>, text: &st
     let Some(members) = members(text) else { return Said::default() };
     let is = |value: &Option<Raw<'_>>| value.as_ref().is_some_and(|raw| raw.get() != "null");
     let word = |value: &Option<Raw<'_>>| value.as_ref().and_then(|raw| raw.text()).unwrap_or_default().into_owned();
-    let failed = is(&members.error) && word(&members.error) != "" || members.success == Some(false) || word(&members.status) == "error";
+    let failed = is(&members.error) && word(&members.error) != ""
+        || members.success == Some(false)
+        || word(&members.status) == "error";
     match tool {
         "terminal" => return command(&members, failed),
         "delegate_task" if word(&members.status) == "dispatched" => {
@@ -177,7 +180,9 @@ fn command(members: &Members<'_>, failed: bool) -> Said {
     let end = match members.exit_code {
         Some(0) => Some((Outcome::Succeeded, Applied::Yes)),
         // The client stopped it, and said so where its output ends.
-        Some(130) if text(&members.output).contains("[Command interrupted]") => Some((Outcome::Cancelled, Applied::Partial)),
+        Some(130) if text(&members.output).contains("[Command interrupted]") => {
+            Some((Outcome::Cancelled, Applied::Partial))
+        }
         Some(-1) => Some((Outcome::Failed, Applied::Unknown)),
         Some(_) => Some((Outcome::Failed, Applied::Yes)),
         None if failed => Some((Outcome::Failed, Applied::Unknown)),
@@ -202,19 +207,32 @@ mod tests {
 
     #[test]
     fn results_say_what_became_of_their_calls() {
-        const DENIED: &str = r#"{"output": "", "exit_code": -1, "error": "BLOCKED: User denied this command. …", "status": "blocked"}"#;
+        const DENIED: &str =
+            r#"{"output": "", "exit_code": -1, "error": "BLOCKED: User denied this command. …", "status": "blocked"}"#;
         let end = |tool, text: &str| said(tool, true, None, text).end;
         for (tool, text, want) in [
             ("terminal", r#"{"output": "x", "exit_code": 0, "error": null}"#, Some((Outcome::Succeeded, Applied::Yes))),
             ("terminal", r#"{"output": "x", "exit_code": 3, "error": null}"#, Some((Outcome::Failed, Applied::Yes))),
-            ("terminal", "{\"output\": \"x\", \"exit_code\": 0}\n\n[Tool loop warning: x]", Some((Outcome::Succeeded, Applied::Yes))),
+            (
+                "terminal",
+                "{\"output\": \"x\", \"exit_code\": 0}\n\n[Tool loop warning: x]",
+                Some((Outcome::Succeeded, Applied::Yes)),
+            ),
             (
                 "terminal",
                 r#"{"output": "[Command interrupted]", "exit_code": 130, "error": null}"#,
                 Some((Outcome::Cancelled, Applied::Partial)),
             ),
-            ("terminal", r#"{"output": "", "exit_code": -1, "error": "BLOCKED (hardline): x"}"#, Some((Outcome::Failed, Applied::No))),
-            ("terminal", r#"{"output": "", "exit_code": -1, "error": "no shell"}"#, Some((Outcome::Failed, Applied::Unknown))),
+            (
+                "terminal",
+                r#"{"output": "", "exit_code": -1, "error": "BLOCKED (hardline): x"}"#,
+                Some((Outcome::Failed, Applied::No)),
+            ),
+            (
+                "terminal",
+                r#"{"output": "", "exit_code": -1, "error": "no shell"}"#,
+                Some((Outcome::Failed, Applied::Unknown)),
+            ),
             ("terminal", r#"{"status": "approval_required", "command": "x"}"#, None),
             ("terminal", DENIED, None),
             ("read_file", r#"{"content": "", "error": "File not found: x"}"#, Some((Outcome::Failed, Applied::No))),
@@ -226,7 +244,11 @@ mod tests {
             ("terminal", "ok", None),
             ("mcp_demo_echo", "Tool 'mcp_demo_echo' does not exist.", None),
             ("terminal", "[Result unavailable — see context summary above]", None),
-            ("terminal", "[Tool execution cancelled — terminal was skipped due to user interrupt]", Some((Outcome::Cancelled, Applied::No))),
+            (
+                "terminal",
+                "[Tool execution cancelled — terminal was skipped due to user interrupt]",
+                Some((Outcome::Cancelled, Applied::No)),
+            ),
             ("mcp_demo_echo", "[Tool execution cancelled — x was skipped due to user interrupt]", None),
         ] {
             assert_eq!(end(tool, text), want, "{tool}: {text}");
@@ -234,18 +256,31 @@ mod tests {
         assert_eq!(said("terminal", true, None, DENIED).leave, Some(Leave::Denied));
         // What a command prints is no word of the client.
         let printed = serde_json::json!({"output": DENIED, "exit_code": 0}).to_string();
-        assert_eq!((said("terminal", true, None, &printed).leave, end("terminal", &printed)), (None, Some((Outcome::Succeeded, Applied::Yes))));
+        assert_eq!(
+            (said("terminal", true, None, &printed).leave, end("terminal", &printed)),
+            (None, Some((Outcome::Succeeded, Applied::Yes)))
+        );
         // A tool of a server can write anything.
         assert_eq!(said("mcp_demo_echo", true, None, DENIED).leave, None);
         let nowhere = said("nope", false, None, "Tool 'nope' does not exist. Available tools: x").end;
         assert_eq!(nowhere, Some((Outcome::Failed, Applied::No)));
-        let approved = said("terminal", true, None, r#"{"output": "", "exit_code": 0, "approval": "Command required approval (x) and was approved by the user."}"#);
+        let approved = said(
+            "terminal",
+            true,
+            None,
+            r#"{"output": "", "exit_code": 0, "approval": "Command required approval (x) and was approved by the user."}"#,
+        );
         assert_eq!((approved.leave, approved.end), (Some(Leave::Granted), Some((Outcome::Succeeded, Applied::Yes))));
     }
 
     #[test]
     fn what_goes_on_has_no_end() {
-        let process = said("terminal", true, None, r#"{"output": "Background process started", "session_id": "proc_1", "pid": 7, "exit_code": 0}"#);
+        let process = said(
+            "terminal",
+            true,
+            None,
+            r#"{"output": "Background process started", "session_id": "proc_1", "pid": 7, "exit_code": 0}"#,
+        );
         assert_eq!((process.goes_on, process.end), (true, None));
         let text = r#"{"status": "dispatched", "delegation_id": "deleg_1", "goals": ["x"]}"#;
         let delegation = said("delegate_task", true, None, text).delegation;

@@ -9,7 +9,8 @@ use crate::conversation::{Conversation, Written};
 use crate::record::Record;
 
 /// The counters of a session, or of a row of `session_model_usage`.
-const COUNTERS: [&str; 5] = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"];
+const COUNTERS: [&str; 5] =
+    ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"];
 
 /// The columns that tell what it cost.
 const COSTS: [&str; 4] = ["estimated_cost_usd", "actual_cost_usd", "cost_status", "cost_source"];
@@ -23,13 +24,20 @@ pub(crate) fn tell(out: &mut Conversation, session: &Record, by_model: &[Record]
         out.keep(row)?;
     }
     let rows: Vec<&Record> = if own.is_empty() { vec![session] } else { own };
-    let counted = |row: &&Record| COUNTERS.iter().chain(&["api_call_count"]).any(|name| row.integer(name).is_some_and(|n| n > 0));
+    let counted =
+        |row: &&Record| COUNTERS.iter().chain(&["api_call_count"]).any(|name| row.integer(name).is_some_and(|n| n > 0));
     if by_model.is_empty() && !rows.iter().any(counted) {
         return Ok(());
     }
-    let sum = |name: &str| rows.iter().filter_map(|row| row.integer(name)).filter_map(|n| u64::try_from(n).ok()).reduce(u64::saturating_add);
+    let sum = |name: &str| {
+        rows.iter()
+            .filter_map(|row| row.integer(name))
+            .filter_map(|n| u64::try_from(n).ok())
+            .reduce(u64::saturating_add)
+    };
     let [input, output, cache_read, cache_write, reasoning] = COUNTERS.map(sum);
-    let mut models: Vec<String> = rows.iter().filter_map(|row| row.word("model")).map(|model| model.into_owned()).collect();
+    let mut models: Vec<String> =
+        rows.iter().filter_map(|row| row.word("model")).map(|model| model.into_owned()).collect();
     models.dedup();
     let cost: serde_json::Map<String, serde_json::Value> = COSTS
         .iter()

@@ -127,13 +127,16 @@ fn the_table_is_complete_and_true() {
             let _ = writeln!(wrong, "{}: the table says {expected:?}, out came {found:?}", kind.name);
         }
     }
-    let _ = outcome.iter().try_for_each(|(kind, types)| writeln!(wrong, "{kind}: not in the table, out came {types:?}"));
+    let _ =
+        outcome.iter().try_for_each(|(kind, types)| writeln!(wrong, "{kind}: not in the table, out came {types:?}"));
     assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]
 fn the_specification_shows_the_table() {
-    let mut text = String::from("| kind | is | events | seen | not carried; of kept kinds, what it holds |\n|---|---|---|---|---|\n");
+    let mut text = String::from(
+        "| kind | is | events | seen | not carried; of kept kinds, what it holds |\n|---|---|---|---|---|\n",
+    );
     for kind in table() {
         let status = match (kind.status, &kind.also) {
             (Status::Kept, _) => "kept".to_owned(),

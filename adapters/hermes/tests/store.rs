@@ -18,8 +18,11 @@ const CALL: &str = "INSERT INTO messages(session_id, role, content, timestamp) V
     ('s', 'assistant', '', '[{\"id\":\"c1\",\"function\":{\"name\":\"terminal\",\"arguments\":\"{\\\"command\\\":\\\"make\\\"}\"}}]', 'tool_calls', 2.0);";
 
 fn result(content: &str, more: &str) -> String {
-    let (columns, values) = more.split_once('=').map_or((String::new(), String::new()), |(c, v)| (format!(", {c}"), format!(", {v}")));
-    format!("{CALL} INSERT INTO messages(session_id, role, content, tool_call_id, timestamp{columns}) VALUES ('s', 'tool', '{content}', 'c1', 3.0{values});")
+    let (columns, values) =
+        more.split_once('=').map_or((String::new(), String::new()), |(c, v)| (format!(", {c}"), format!(", {v}")));
+    format!(
+        "{CALL} INSERT INTO messages(session_id, role, content, tool_call_id, timestamp{columns}) VALUES ('s', 'tool', '{content}', 'c1', 3.0{values});"
+    )
 }
 
 #[test]
@@ -32,13 +35,21 @@ fn a_call_without_a_result_is_unknown_and_holds_the_session() {
 
 #[test]
 fn a_result_that_is_not_the_tools_own_says_nothing() {
-    for text in ["[Result unavailable — see context summary above]", "[Orphan recovery: its effect is UNKNOWN]", "ok"] {
+    for text in ["[Result unavailable — see context summary above]", "[Orphan recovery: its effect is UNKNOWN]", "ok"]
+    {
         let one = session(&result(text, ""));
-        assert_eq!((one.verdict(), one.state().actions[0].state), (Verdict::NeedsReconcile, ActionState::Unknown), "{text}");
+        assert_eq!(
+            (one.verdict(), one.state().actions[0].state),
+            (Verdict::NeedsReconcile, ActionState::Unknown),
+            "{text}"
+        );
     }
     let unknown = session(&result("{\"output\":\"\",\"exit_code\":0}", "effect_disposition='unknown'"));
     assert_eq!(unknown.verdict(), Verdict::NeedsReconcile);
-    let none = session(&result("[Tool execution cancelled — terminal was skipped due to user interrupt]", "effect_disposition='none'"));
+    let none = session(&result(
+        "[Tool execution cancelled — terminal was skipped due to user interrupt]",
+        "effect_disposition='none'",
+    ));
     assert_eq!(none.state().actions[0].state, ActionState::Cancelled);
 }
 
@@ -84,14 +95,20 @@ fn the_model_is_given_one_result_for_each_call() {
         "{} INSERT INTO messages(session_id, role, content, tool_call_id, timestamp) VALUES ('s', 'tool', '{{}}', 'c1', 4.0), ('s', 'tool', 'x', 'zzz', 5.0)",
         result("{\"output\":\"one\",\"exit_code\":0}", "")
     ));
-    let seen: Vec<bool> =
-        one.of_type("message.added").iter().filter(|e| e["data"]["role"] == "tool").map(|e| e["data"]["in_context"] != false).collect();
+    let seen: Vec<bool> = one
+        .of_type("message.added")
+        .iter()
+        .filter(|e| e["data"]["role"] == "tool")
+        .map(|e| e["data"]["in_context"] != false)
+        .collect();
     assert_eq!((seen, one.of_type("action.ended").len()), (vec![true, false, false], 1));
 }
 
 #[test]
 fn what_was_sent_in_place_of_a_content_is_what_the_model_saw() {
-    let one = session("INSERT INTO messages(session_id, role, content, api_content, timestamp) VALUES ('s', 'user', 'shown', 'SENT', 1.0)");
+    let one = session(
+        "INSERT INTO messages(session_id, role, content, api_content, timestamp) VALUES ('s', 'user', 'shown', 'SENT', 1.0)",
+    );
     let event = one.of_type("message.added")[0];
     assert_eq!(event["data"]["parts"], json!([{"type": "text", "text": "SENT"}]));
     assert_eq!(event["ext"], json!({"com.nousresearch.hermes": {"content": "shown"}}));
@@ -130,7 +147,10 @@ fn a_session_that_a_compaction_closed_goes_on_in_the_next() {
     assert_eq!((parent.verdict(), next.verdict()), (Verdict::Closed, Verdict::Ready));
     assert_eq!(parent.of_type("log.closed")[0]["data"]["how"], "transferred");
     let opened = &next.events[0]["data"]["parent"];
-    assert_eq!((&opened["session"], &opened["mode"], &opened["log"]), (&json!("p"), &json!("continue"), &parent.events[0]["log"]));
+    assert_eq!(
+        (&opened["session"], &opened["mode"], &opened["log"]),
+        (&json!("p"), &json!("continue"), &parent.events[0]["log"])
+    );
     let copies: Vec<_> = next.of_type("message.added").iter().map(|e| e["copy"]["event"].clone()).collect();
     let own = parent.of_type("message.added");
     let of = |at: usize| own[at]["id"].clone();
@@ -158,7 +178,10 @@ fn a_delegation_whose_owner_ended_is_unknown() {
     let running = with("running", "pending", "");
     assert_eq!((job(&running), running.verdict()), (Some(ActionState::Running), Verdict::NeedsReconcile));
     let seen = running.of_type("observation.recorded")[0]["data"].clone();
-    assert_eq!((&seen["fact"], &seen["subject"], &seen["detail"]["owner_pid"]), (&json!("busy"), &json!("d"), &json!(42)));
+    assert_eq!(
+        (&seen["fact"], &seen["subject"], &seen["detail"]["owner_pid"]),
+        (&json!("busy"), &json!("d"), &json!(42))
+    );
     let unknown = with("unknown", "pending", "");
     assert_eq!((job(&unknown), unknown.verdict()), (Some(ActionState::Unknown), Verdict::NeedsReconcile));
     // Its result waits to be brought to the model.
@@ -195,7 +218,52 @@ fn columns_are_found_by_name_and_others_are_kept() {
 
 #[test]
 fn times_in_another_unit_are_no_times() {
-    let one = session("INSERT INTO messages(session_id, role, content, timestamp) VALUES ('s', 'user', 'q', 1795953078514)");
+    let one =
+        session("INSERT INTO messages(session_id, role, content, timestamp) VALUES ('s', 'user', 'q', 1795953078514)");
     assert_eq!(one.of_type("message.added")[0]["time"], Value::Null);
     assert!(one.codes().contains(&"time.malformed"));
+}
+
+#[test]
+fn jobs_that_a_session_made_are_kept_with_it() {
+    let scenario = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../conformance-fixtures/sources/hermes/15_title_cron");
+    let home = tempfile::TempDir::new().expect("a folder");
+    std::fs::create_dir(home.path().join("cron")).expect("a folder");
+    std::fs::copy(scenario.join("state.db"), home.path().join("state.db")).expect("a database");
+    std::fs::copy(scenario.join("cron-jobs.json"), home.path().join("cron/jobs.json")).expect("jobs");
+    let one = support::import(home.path()).pop().expect("a session");
+    let jobs = one.of_type("x.com.nousresearch.hermes/cron_job");
+    // The other job was made by a person.
+    assert_eq!((jobs.len(), &jobs[0]["data"]["record"]["id"]), (1, &json!("0a64cde7742f")));
+    let input = one.report.inputs.iter().find(|input| input.format == "hermes.jobs").expect("the file is told of");
+    assert_eq!((input.records, input.foreign), (1, 1));
+}
+
+#[test]
+fn an_export_says_what_it_lacks() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../conformance-fixtures/sources/hermes/06_compress_inplace/export.jsonl");
+    let one = support::import(&path).pop().expect("a session");
+    assert_eq!((one.codes(), one.verdict()), (vec!["session.partial_export"], Verdict::Idle));
+    let line = std::fs::read(&path).expect("the export");
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let session = &palog_hermes::discover(&path).expect("it can be read").sessions[0];
+    let mut target = palog_hermes::Directory::new(folder.path());
+    palog_hermes::import(session, &mut target, &palog_hermes::Options::default()).expect("an import");
+    let kept = folder.path().join(format!("{}.palog.sources/export", one.session));
+    assert_eq!(std::fs::read(kept).expect("it is kept"), line);
+}
+
+#[test]
+fn a_cut_export_is_read_as_far_as_it_goes() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../conformance-fixtures/sources/hermes/10_branch/export.jsonl");
+    let bytes = std::fs::read(path).expect("the export");
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let cut = folder.path().join("export.jsonl");
+    std::fs::write(&cut, &bytes[..bytes.len() - 200]).expect("a copy");
+    let all = support::import(&cut);
+    assert_eq!(all.len(), 1);
+    assert!(all[0].codes().contains(&"framing.torn_tail"), "{:?}", all[0].codes());
 }

@@ -136,7 +136,8 @@ fn made_of(log: &Log, from: u64, last: &Value, first: &Value) -> Option<u64> {
         json::list(event, "/data/parts").iter().filter_map(|part| json::text(part, "/text")).collect()
     };
     let opening = log.of_type("message.added").next().map(text)?;
-    let begins = json::text(first, "/content").is_some_and(|content| content.contains(opening.lines().next().unwrap_or_default()));
+    let begins = json::text(first, "/content")
+        .is_some_and(|content| content.contains(opening.lines().next().unwrap_or_default()));
     let sent = json::text(last, "/content").unwrap_or_default();
     let is_last = |event: &&Value| {
         let head = text(event);
@@ -145,7 +146,8 @@ fn made_of(log: &Log, from: u64, last: &Value, first: &Value) -> Option<u64> {
             Some(call) => json::text(event, "/data/parts/0/action") == Some(call) && event["data"]["role"] == "tool",
             None => {
                 let same = event["data"]["role"] == last["role"] && !words.is_empty();
-                same && (sent.ends_with(&head) || sent.contains(words) && sent.starts_with("[The user attached an image."))
+                same && (sent.ends_with(&head)
+                    || sent.contains(words) && sent.starts_with("[The user attached an image."))
             }
         }
     };
@@ -157,10 +159,13 @@ fn made_of(log: &Log, from: u64, last: &Value, first: &Value) -> Option<u64> {
 impl Request {
     fn context(&self, repairs: &[&Repair]) -> Result<(Vec<Value>, BTreeMap<&'static str, usize>), String> {
         let file = File::open(&self.log).map_err(|e| e.to_string())?;
-        let context = chat::context(file, At::Seq(self.seq), Some(&BlobStore::beside(&self.log))).map_err(|e| e.to_string())?;
+        let context =
+            chat::context(file, At::Seq(self.seq), Some(&BlobStore::beside(&self.log))).map_err(|e| e.to_string())?;
         // The client keeps what the model thought, and does not send it to such a server.
         let is_thought = |part: &Option<String>| part.as_deref() == Some("reasoning");
-        if let Some(other) = context.omitted.iter().find(|o| !is_thought(&o.part) || o.reason != LeftOutReason::Unsupported) {
+        if let Some(other) =
+            context.omitted.iter().find(|o| !is_thought(&o.part) || o.reason != LeftOutReason::Unsupported)
+        {
             return Err(format!("omitted: {other:?}"));
         }
         let messages = context.messages.iter().map(|item| json::value(item.get()).map_err(|e| e.to_string()));
@@ -209,8 +214,10 @@ fn stub(messages: &mut Vec<Value>, _: &Request) -> usize {
         messages.iter().filter_map(|m| json::text(m, "/tool_call_id").map(str::to_owned)).collect();
     let (mut out, mut fired) = (Vec::new(), 0);
     for message in messages.drain(..) {
-        let calls: Vec<String> =
-            json::list(&message, "/tool_calls").iter().filter_map(|c| json::text(c, "/id").map(str::to_owned)).collect();
+        let calls: Vec<String> = json::list(&message, "/tool_calls")
+            .iter()
+            .filter_map(|c| json::text(c, "/id").map(str::to_owned))
+            .collect();
         out.push(message);
         for call in calls.into_iter().filter(|call| !told.contains(call)) {
             let text = "[Result unavailable — see context summary above]";
@@ -256,7 +263,8 @@ fn image(messages: &mut Vec<Value>, request: &Request) -> usize {
     }) else {
         return 0;
     };
-    let is_it = |own: &&mut Value| json::text(own, "/content").is_some_and(|text| text.contains("[Image attached at: "));
+    let is_it =
+        |own: &&mut Value| json::text(own, "/content").is_some_and(|text| text.contains("[Image attached at: "));
     match messages.last_mut().filter(is_it) {
         Some(own) => {
             *own = sent.clone();

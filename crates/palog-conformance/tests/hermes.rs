@@ -46,7 +46,8 @@ fn main() -> ExitCode {
         add(&mut trials, "log beside", path, same_with_a_log);
         add(&mut trials, "cut", path, cut);
     }
-    trials.push(Trial::test("the small reader finds what the truths know", move || knows(&cases).map_err(Failed::from)));
+    trials
+        .push(Trial::test("the small reader finds what the truths know", move || knows(&cases).map_err(Failed::from)));
     let count = databases.len();
     trials.push(Trial::test("the databases are here", move || {
         if count == 25 { Ok(()) } else { Err(Failed::from(format!("{count} databases"))) }
@@ -77,13 +78,16 @@ fn logs(source: &Path, into: &Path) -> Result<(BTreeMap<String, Log>, Value), St
 /// Every table with the rows in it, each as one text.
 fn tables(path: &Path) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(text)?;
-    let list = "SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main' AND name NOT LIKE 'sqlite%'";
+    let list =
+        "SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main' AND name NOT LIKE 'sqlite%'";
     let names: Vec<String> = collect(&database, list, |row| row.get(0))?;
     let mut tables = BTreeMap::new();
     for name in names {
-        let columns: Vec<String> = collect(&database, &format!("SELECT name FROM pragma_table_info('{name}')"), |row| row.get(0))?;
+        let columns: Vec<String> =
+            collect(&database, &format!("SELECT name FROM pragma_table_info('{name}')"), |row| row.get(0))?;
         let rows = collect(&database, &format!("SELECT * FROM \"{name}\""), |row| {
-            let values = columns.iter().enumerate().map(|(at, column)| Ok(format!("{column}={:?}", row.get::<_, Column>(at)?)));
+            let values =
+                columns.iter().enumerate().map(|(at, column)| Ok(format!("{column}={:?}", row.get::<_, Column>(at)?)));
             Ok(values.collect::<rusqlite::Result<Vec<_>>>()?.join(" "))
         })?;
         tables.insert(name, rows.into_iter().collect());
@@ -91,7 +95,11 @@ fn tables(path: &Path) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
     Ok(tables)
 }
 
-fn collect<T>(database: &Connection, query: &str, read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>) -> Result<Vec<T>, String> {
+fn collect<T>(
+    database: &Connection,
+    query: &str,
+    read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, String> {
     let mut statement = database.prepare(query).map_err(text)?;
     let rows = statement.query_map((), read).map_err(text)?;
     rows.collect::<rusqlite::Result<Vec<_>>>().map_err(text)
@@ -106,7 +114,8 @@ fn again(source: &[u8], path: &Path) -> Result<(), String> {
         // Indexes for searching make tables of their own, which the statements hold as well.
         let _ = database.execute_batch(statement);
     }
-    let triggers: Vec<String> = collect(&database, "SELECT name FROM sqlite_schema WHERE type = 'trigger'", |row| row.get(0))?;
+    let triggers: Vec<String> =
+        collect(&database, "SELECT name FROM sqlite_schema WHERE type = 'trigger'", |row| row.get(0))?;
     triggers.iter().try_for_each(|name| database.execute_batch(&format!("DROP TRIGGER {name}")).map_err(text))?;
     for line in lines {
         let line: Value = serde_json::from_slice(line).map_err(text)?;
@@ -140,7 +149,8 @@ fn accounted(path: &Path) -> Result<(), String> {
         return Err(format!("the folder of the database changed: {files:?}"));
     }
     let original = tables(path)?;
-    let total: usize = original.iter().filter(|(name, _)| !name.starts_with("messages_fts")).map(|(_, rows)| rows.len()).sum();
+    let total: usize =
+        original.iter().filter(|(name, _)| !name.starts_with("messages_fts")).map(|(_, rows)| rows.len()).sum();
     let sessions = original["sessions"].len();
     if logs.len() != sessions {
         return Err(format!("{} logs of {sessions} sessions", logs.len()));
@@ -236,7 +246,14 @@ fn may_have_run(path: &Path) -> Result<BTreeMap<String, BTreeSet<String>>, Strin
                 (word("/id"), word("/function/name"))
             };
             let calls = json::list(&list, "").iter().map(call).collect();
-            Ok(Message { session: word(0)?, role: word(1)?, content: word(2)?, call: word(3)?, calls, finish: word(5)? })
+            Ok(Message {
+                session: word(0)?,
+                role: word(1)?,
+                content: word(2)?,
+                call: word(3)?,
+                calls,
+                finish: word(5)?,
+            })
         },
     )?;
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -246,11 +263,14 @@ fn may_have_run(path: &Path) -> Result<BTreeMap<String, BTreeSet<String>>, Strin
         for (at, message) in own.iter().enumerate() {
             let later = &own[at + 1..];
             let prompt = later.iter().position(|m| m.role == "user" && !m.content.starts_with("[PRIOR CONTEXT"));
-            let answered = |m: &&&Message| m.role == "assistant" && m.calls.is_empty() && m.content != "Operation interrupted.";
+            let answered =
+                |m: &&&Message| m.role == "assistant" && m.calls.is_empty() && m.content != "Operation interrupted.";
             let passed_over = prompt.is_some_and(|prompt| later[prompt..].iter().any(|m| answered(&m)));
             for (id, name) in message.calls.iter().filter(|(_, name)| !READING.contains(&name.as_str())) {
                 let result = later.iter().find(|m| m.role == "tool" && m.call == *id);
-                let tells = result.is_some_and(|m| m.content.starts_with('{') || m.content.starts_with(&format!("Tool '{name}' does not exist")));
+                let tells = result.is_some_and(|m| {
+                    m.content.starts_with('{') || m.content.starts_with(&format!("Tool '{name}' does not exist"))
+                });
                 if !tells && !passed_over {
                     open.insert(id.clone());
                 }
@@ -269,11 +289,16 @@ fn cut(path: &Path) -> Result<(), String> {
     fs::copy(path, &copy).map_err(text)?;
     let database = Connection::open(&copy).map_err(text)?;
     // What keeps the search index takes part in no test.
-    for name in collect(&database, "SELECT name FROM sqlite_schema WHERE type = 'trigger'", |row| row.get::<_, String>(0))? {
+    for name in
+        collect(&database, "SELECT name FROM sqlite_schema WHERE type = 'trigger'", |row| row.get::<_, String>(0))?
+    {
         database.execute_batch(&format!("DROP TRIGGER {name}")).map_err(text)?;
     }
-    database.execute_batch("PRAGMA journal_mode=DELETE; UPDATE sessions SET ended_at = NULL, end_reason = NULL").map_err(text)?;
-    let last: i64 = database.query_row("SELECT coalesce(max(id), 0) FROM messages", (), |row| row.get(0)).map_err(text)?;
+    database
+        .execute_batch("PRAGMA journal_mode=DELETE; UPDATE sessions SET ended_at = NULL, end_reason = NULL")
+        .map_err(text)?;
+    let last: i64 =
+        database.query_row("SELECT coalesce(max(id), 0) FROM messages", (), |row| row.get(0)).map_err(text)?;
     for cut in (0..last).rev() {
         database.execute("DELETE FROM messages WHERE id > ?", [cut]).map_err(text)?;
         // Delegations may have ended only later.
@@ -296,7 +321,9 @@ fn cut(path: &Path) -> Result<(), String> {
 /// The small reader agrees with the truths on what holds a session, so that the test above looks for the right calls.
 fn knows(cases: &[Case]) -> Result<(), String> {
     let mut holding = 0;
-    for case in cases.iter().filter(|case| case.format == "hermes" && case.source.extension().is_some_and(|e| e == "db")) {
+    for case in
+        cases.iter().filter(|case| case.format == "hermes" && case.source.extension().is_some_and(|e| e == "db"))
+    {
         let Expectation::Truth(truth) = &case.expectation else { continue };
         let found = may_have_run(&case.source)?;
         for session in &truth.sessions {

@@ -34,7 +34,8 @@ pub(crate) struct Imported {
 impl Imported {
     /// A row that is kept.
     pub(crate) fn row(&self, table: &str, key: &str) -> Option<&Value> {
-        let is_it = |row: &&Value| row["table"] == table && (row["row"]["id"] == key || row["row"]["id"].to_string() == key);
+        let is_it =
+            |row: &&Value| row["table"] == table && (row["row"]["id"] == key || row["row"]["id"].to_string() == key);
         self.rows.iter().find(is_it).map(|row| &row["row"])
     }
 
@@ -62,7 +63,8 @@ pub(crate) fn import(path: &Path) -> Vec<Imported> {
     let found = discover(path).expect("the input can be read");
     let each = found.sessions.iter().map(|session| {
         let folder = TempDir::new().expect("a folder");
-        let report = palog_hermes::import(session, &mut Directory::new(folder.path()), &Options::default()).expect("an import");
+        let report =
+            palog_hermes::import(session, &mut Directory::new(folder.path()), &Options::default()).expect("an import");
         let log: PathBuf = report.logs[0].path.clone().expect("a path");
         let lines = |bytes: &[u8]| -> Vec<Value> {
             let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());

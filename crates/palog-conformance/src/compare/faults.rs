@@ -98,7 +98,9 @@ fn counted(run: &Run<'_>, expect: &Expect, what: &str) -> Option<u64> {
     let events = |kind: &str| run.logs.iter().map(|l| l.log.of_type(kind).count() as u64).sum();
     Some(match what {
         "sessions" => run.mains().count() as u64,
-        "conversations" => run.mains().filter(|l| json::text(&l.state, "/parent/mode") != Some("continue")).count() as u64,
+        "conversations" => {
+            run.mains().filter(|l| json::text(&l.state, "/parent/mode") != Some("continue")).count() as u64
+        }
         "messages" => run.logs.iter().filter_map(|l| json::count(&l.state, "/counts/messages")).sum(),
         "records" => total("records", |i| i.records.is_some()),
         "fragments" => total("fragments", |i| i.fragments.is_some()),

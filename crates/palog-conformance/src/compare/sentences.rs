@@ -294,7 +294,8 @@ const TABLE: &[(&str, &str, Check)] = &[
     }),
     ("43", "rows are ordered by id, not by time", |run, _| {
         let keys = |one: &Imported| -> Vec<u64> {
-            let rows = one.log.main_records().into_iter().filter(|r| json::text(&r.native, "/table") == Some("messages"));
+            let rows =
+                one.log.main_records().into_iter().filter(|r| json::text(&r.native, "/table") == Some("messages"));
             rows.filter_map(|r| json::text(&r.native, "/key")?.parse().ok()).collect()
         };
         let all: Vec<Vec<u64>> = run.logs.iter().map(keys).collect();
@@ -302,9 +303,11 @@ const TABLE: &[(&str, &str, Check)] = &[
         holds(ordered, || format!("rows in the order {all:?}"))
     }),
     ("43", "the prior-context row is not counted as a typed prompt", |run, _| {
-        let prior = run.logs.iter().flat_map(|one| one.log.of_type("message.added")).find(|event| {
-            text_of(&event["data"]).starts_with("[PRIOR CONTEXT")
-        });
+        let prior = run
+            .logs
+            .iter()
+            .flat_map(|one| one.log.of_type("message.added"))
+            .find(|event| text_of(&event["data"]).starts_with("[PRIOR CONTEXT"));
         let kind = prior.map(|event| (&event["actor"]["kind"], &event["data"]["purpose"]));
         holds(kind.is_some_and(|(actor, purpose)| actor == "harness" && purpose == "summary"), || format!("{kind:?}"))
     }),

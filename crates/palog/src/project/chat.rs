@@ -220,9 +220,9 @@ impl Writer<'_> {
         let piece = match part {
             Part::Text { text } => self.content.text(text)?.map(Piece::Text),
             Part::Json { value } => self.content.json(value)?.map(|json| Piece::Text(Raw::string(json.get()))),
-            Part::Image { media, data } => self
-                .url(media, data)?
-                .map(|url| Piece::Other(Raw::of(&Block::ImageUrl { image_url: Address { url } }))),
+            Part::Image { media, data } => {
+                self.url(media, data)?.map(|url| Piece::Other(Raw::of(&Block::ImageUrl { image_url: Address { url } })))
+            }
             Part::File { name, media, data } => match media.as_deref() {
                 Some(media) if media.starts_with("text/") => self.content.text(data)?.map(Piece::Text),
                 Some(media) => self.url(media, data)?.map(|file_data| {
@@ -386,7 +386,10 @@ mod tests {
                 {"role": "assistant", "content": "done"},
             ])
         );
-        assert_eq!((&seen["unresolved"][0]["call"], &seen["omitted"][0]["reason"]), (&json!("b"), &json!("unsupported")));
+        assert_eq!(
+            (&seen["unresolved"][0]["call"], &seen["omitted"][0]["reason"]),
+            (&json!("b"), &json!("unsupported"))
+        );
     }
 
     #[test]
