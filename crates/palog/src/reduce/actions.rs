@@ -460,7 +460,8 @@ impl Actions {
 
     /// Asks anew what is recorded, after a source was replaced (R-STA-005).
     pub(super) fn redeclare(&mut self, state: &mut State, sources: &Sources) {
-        for at in self.open.iter().chain(&self.dirty).copied().collect::<BTreeSet<_>>() {
+        self.judge_anew(state);
+        for at in self.open.iter().copied().collect::<Vec<_>>() {
             let facts = &self.facts[at];
             let Some(action) = facts.slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
             action.starts_recorded &= sources.record(Recorded::ActionStarted, None, facts.since);

@@ -145,6 +145,24 @@ fn named(text: &Option<crate::json::Str<'_>>) -> Option<String> {
     text.as_ref().map(ToString::to_string)
 }
 
+/// Whether something is of the session that it happened in, and goes along with no copy (R-FAM-002).
+fn stays_behind(data: &Data<'_>) -> bool {
+    matches!(
+        data,
+        Data::LeaseAcquired(_)
+            | Data::LeaseRenewed(_)
+            | Data::LeaseReleased(_)
+            | Data::GrantAdded(_)
+            | Data::GrantRevoked(_)
+            | Data::AttemptStarted(_)
+            | Data::AttemptEnded(_)
+            | Data::CommandIssued(_)
+            | Data::CommandEnded(_)
+            | Data::ResourceAcquired(_)
+            | Data::ResourceReleased(_)
+    )
+}
+
 impl Default for Reducer {
     fn default() -> Self {
         Self::new()
@@ -380,6 +398,9 @@ impl Reducer {
 
     fn dispatch(&mut self, event: &Event<'_>, data: &Data<'_>, copied: Copied, origin: Origin, placement: Placement) {
         let inherited = matches!(copied, Copied::Inherited { .. });
+        if inherited && stays_behind(data) {
+            return;
+        }
         let order = self.base + event.seq;
         let at = At {
             seq: order,
@@ -717,7 +738,8 @@ impl Reducer {
         let mut pending = Vec::new();
         let mut unresolved: Vec<Count> = Vec::new();
         for (action, since) in self.actions.open(&self.state).filter(|(a, _)| !a.inherited && !a.passed_over) {
-            let reads_only = matches!(action.state, ActionState::Unknown | ActionState::Running) && action.only_reads();
+            let may_have_run = matches!(action.state, ActionState::Unknown | ActionState::Running);
+            let reads_only = may_have_run && action.only_reads();
             let undelivered = action.is_settled() && action.told == Told::Nothing;
             if !action.is_settled() && !reads_only && action.doubt != Some(Doubt::Accepted) {
                 unresolved.push(action.turn);
