@@ -33,6 +33,8 @@ pub(crate) struct Call {
     pub(crate) told: bool,
     /// Set if it starts a subagent.
     pub(crate) spawn: Option<Spawn>,
+    /// It asks to go on in the background.
+    pub(crate) background: bool,
     line: u64,
     at: u64,
     len: u64,
@@ -94,6 +96,7 @@ impl Calls {
             response,
             told: false,
             spawn: prompt.map(|prompt| Spawn { prompt, linked: false }),
+            background: false,
             line: place.line.unwrap_or_default(),
             at: place.offset.unwrap_or_default(),
             len: place.length.unwrap_or_default(),

@@ -3,9 +3,11 @@
 //! Members that are not listed stay in the kept source. A member that has another form than here counts as absent, so that
 //! one odd member does not hide a call in the same record.
 
+use std::collections::HashMap;
+
 use palog::json::{Raw, Str};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error};
+use serde::de::{Deserializer, Error, IgnoredAny};
 use serde_json::value::RawValue;
 
 use crate::members::{Read, read};
@@ -37,6 +39,8 @@ pub(crate) struct Record<'a> {
     pub(crate) git_branch: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_read")]
     pub(crate) message: Option<Read<'a, Message<'a>>>,
+    #[serde(rename = "sourceToolAssistantUUID")]
+    pub(crate) source_tool_assistant_uuid: Option<Raw<'a>>,
     pub(crate) tool_use_result: Option<Raw<'a>>,
     pub(crate) tool_denial_kind: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_flag")]
@@ -330,10 +334,9 @@ pub(crate) struct Usage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
 pub(crate) struct ToolUseResult<'a> {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) interrupted: Option<bool>,
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub(crate) background_task_id: Option<Str<'a>>,
+    pub(crate) interrupted: Option<Raw<'a>>,
+    pub(crate) background_task_id: Option<Raw<'a>>,
+    pub(crate) is_async: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) persisted_output_path: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient")]
@@ -342,6 +345,9 @@ pub(crate) struct ToolUseResult<'a> {
     pub(crate) status: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) agent_id: Option<Str<'a>>,
+    /// How a command ended, by its number.
+    pub(crate) exit_code: Option<Raw<'a>>,
+    pub(crate) code: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) file: Option<ResultFile<'a>>,
 }
@@ -352,6 +358,37 @@ pub(crate) struct ResultFile<'a> {
     pub(crate) base64: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) r#type: Option<Str<'a>>,
+}
+
+impl ToolUseResult<'_> {
+    /// Whether it says that the call goes on: a task in the background, or an agent that was launched.
+    pub(crate) fn is_background(&self) -> bool {
+        self.background_task_id.is_some()
+            || self.is_async.as_ref().is_some_and(|flag| flag.get() != "false")
+            || matches!(self.status.as_deref(), Some("async_launched" | "remote_launched"))
+    }
+
+    /// Whether it says that the command was interrupted; `None` = that cannot be read.
+    pub(crate) fn is_interrupted(&self) -> Option<bool> {
+        match self.interrupted.as_ref().map(Raw::get) {
+            Some("true") => Some(true),
+            Some("false") | None => Some(false),
+            Some(_) => None,
+        }
+    }
+
+    /// Whether it tells how a command ended, which then has run.
+    pub(crate) fn has_exit(&self) -> bool {
+        self.exit_code.is_some() || self.code.is_some()
+    }
+}
+
+/// Whether a structured result has a member of a telling name in another spelling, so that nobody knows what it says.
+pub(crate) fn is_misspelt(raw: &Raw<'_>) -> bool {
+    const TELLING: [&str; 4] = ["interrupted", "backgroundTaskId", "isAsync", "status"];
+    let Ok(members) = serde_json::from_str::<HashMap<Str<'_>, IgnoredAny>>(raw.get()) else { return false };
+    let plain = |name: &str| name.replace(['_', '-'], "").to_ascii_lowercase();
+    members.keys().any(|name| TELLING.iter().any(|known| **name != **known && plain(name) == plain(known)))
 }
 
 impl<'a> Record<'a> {
@@ -376,6 +413,11 @@ impl<'a> Record<'a> {
         self.uuid.is_some() || self.session_id.is_some() || self.leaf_uuid.is_some() || snapshot
     }
 
+    /// Whether it has what only the record of a result has.
+    pub(crate) fn has_marks_of_result(&self) -> bool {
+        [&self.source_tool_assistant_uuid, &self.tool_use_result, &self.tool_denial_kind].iter().any(|m| m.is_some())
+    }
+
     /// Whether the client marked the record as coming from a background task.
     pub(crate) fn is_notification(&self) -> bool {
         self.origin.as_ref().is_some_and(|o| o.kind.as_deref() == Some("task-notification"))
@@ -389,10 +431,10 @@ pub(crate) fn looks_like_record(text: &str) -> bool {
     struct Probe<'a> {
         #[serde(borrow)]
         r#type: Option<Raw<'a>>,
-        uuid: Option<serde::de::IgnoredAny>,
-        session_id: Option<serde::de::IgnoredAny>,
-        leaf_uuid: Option<serde::de::IgnoredAny>,
-        message_id: Option<serde::de::IgnoredAny>,
+        uuid: Option<IgnoredAny>,
+        session_id: Option<IgnoredAny>,
+        leaf_uuid: Option<IgnoredAny>,
+        message_id: Option<IgnoredAny>,
     }
     read::<Probe<'_>>(text).is_ok_and(|Read { members: p, .. }| {
         p.r#type.is_some_and(|t| t.is_string())

@@ -64,12 +64,18 @@ const BLOCKED: &str = "' was blocked. For security, Claude Code may only ";
 pub(crate) struct Facts<'a> {
     /// Whether the result is marked as an error; `None` = the mark cannot be read.
     pub(crate) is_error: Option<bool>,
-    /// A member stands twice, and nobody knows what is meant.
-    pub(crate) repeated: bool,
+    /// A member stands twice, has a name in another spelling, or may belong to another result: nobody knows what is meant.
+    pub(crate) misread: bool,
     /// The structured result is a background task or a launched agent.
     pub(crate) background: bool,
-    /// The structured result says that the command was interrupted.
-    pub(crate) interrupted: bool,
+    /// The call asked to go on in the background.
+    pub(crate) asked_background: bool,
+    /// Whether the structured result says that the command was interrupted; `None` = that cannot be read.
+    pub(crate) interrupted: Option<bool>,
+    /// The status in the structured result.
+    pub(crate) status: Option<&'a str>,
+    /// The structured result tells how a command ended.
+    pub(crate) exit: bool,
     /// The structured result, where it is a string.
     pub(crate) structured: Option<&'a str>,
     /// Kind of denial, in newer logs; empty where it cannot be read.
@@ -78,17 +84,45 @@ pub(crate) struct Facts<'a> {
 
 /// Reads a result of the tool `name` with the text `told`.
 pub(crate) fn verdict(name: Option<&str>, told: &str, facts: Facts<'_>) -> Verdict {
+    let ran = facts.exit || [Some(told), facts.structured].into_iter().flatten().any(tells_exit);
+    let refused = facts.denial.is_some() || facts.structured == Some(REJECTED);
     match (facts.denial, facts.is_error) {
-        _ if facts.repeated => Verdict::Open,
+        _ if facts.misread || (ran && refused) => Verdict::Open,
         (Some("user-rejected"), Some(true)) => Verdict::DeniedByUser,
         (Some("permission-rule"), Some(true)) => Verdict::DeniedByPolicy,
         (Some(_), _) => Verdict::Open,
         (None, _) if facts.background => Verdict::Background,
         (None, None) => Verdict::Open,
-        (None, Some(false)) if facts.interrupted => Verdict::Ended(Outcome::Cancelled, Applied::Partial),
+        (None, Some(false)) if facts.asked_background || tells_background(told) => Verdict::Background,
+        // Of a launched agent that has another status than the known ones, nobody knows whether it is done.
+        (None, Some(false)) if spawns(name) && facts.status.is_some_and(|s| s != "completed") => Verdict::Open,
+        _ if facts.interrupted.is_none() => Verdict::Open,
+        (None, Some(false)) if facts.interrupted == Some(true) => Verdict::Ended(Outcome::Cancelled, Applied::Partial),
         (None, Some(false)) => Verdict::Ended(Outcome::Succeeded, Applied::Yes),
         (None, Some(true)) => error(name, told, facts.structured),
     }
+}
+
+fn spawns(name: Option<&str>) -> bool {
+    name.and_then(kind) == Some(ActionKind::Spawn)
+}
+
+/// Whether a text, or the copy of it, opens with the exit code of a command, which then has run.
+fn tells_exit(text: &str) -> bool {
+    text.strip_prefix("Error: ").unwrap_or(text).starts_with(EXIT_CODE)
+}
+
+/// Whether a result opens with the client's words for what goes on: `Command running in background with ID:`, and the like
+/// for one that was put there later; `Async agent launched`.
+fn tells_background(told: &str) -> bool {
+    let first = told.trim_start().lines().next().unwrap_or_default();
+    let command = first
+        .split_once(" with ID:")
+        .is_some_and(|(before, _)| before.starts_with("Command ") && before.contains("background"));
+    command
+        || ["Async", "Remote"]
+            .iter()
+            .any(|how| first.strip_prefix(how).is_some_and(|r| r.starts_with(" agent launched")))
 }
 
 /// Reads an error. `copy` is the structured result, where it is a string.
@@ -182,7 +216,7 @@ mod tests {
     use super::*;
 
     fn error(structured: &'static str) -> Facts<'static> {
-        Facts { is_error: Some(true), structured: Some(structured), ..Facts::default() }
+        Facts { is_error: Some(true), interrupted: Some(false), structured: Some(structured), ..Facts::default() }
     }
 
     #[test]
@@ -193,7 +227,7 @@ mod tests {
             (
                 "Bash",
                 "ok",
-                Facts { is_error: Some(false), ..Facts::default() },
+                Facts { is_error: Some(false), interrupted: Some(false), ..Facts::default() },
                 Ended(Outcome::Succeeded, Applied::Yes),
             ),
             ("Bash", "Exit code 3", error("Error: Exit code 3"), Ended(Outcome::Failed, Applied::Yes)),

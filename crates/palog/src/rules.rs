@@ -256,6 +256,7 @@ pub const RULES: &[Rule] = &[
         "R-TRN-011",
         "A response beside which something could not be read answers nothing as long as no stop is known.",
     ),
+    rule("R-TRN-012", "A call that the model asked for and that the log does not hold is pending."),
     // the state as a whole
     rule("R-STA-001", "Of several reports on one response the last counts, and the response is counted once."),
     rule(

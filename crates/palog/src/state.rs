@@ -141,6 +141,8 @@ words! {
 
     /// What is pending (spec 04, "Pending").
     pub enum PendingKind {
+        /// The model asked for a call that the log does not hold.
+        Call = "call",
         /// A prompt has no answer, or an unfinished one.
         Prompt = "prompt",
         /// An input was accepted and not yet given to the model.

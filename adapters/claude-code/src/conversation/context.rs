@@ -68,7 +68,7 @@ impl Conversation {
 
     /// Attachments are the client's context for the model. One kind holds what a person typed.
     pub(super) fn attachment(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
-        let Some(attachment) = here.record.attachment.as_ref() else { return self.unknown(here, kind, digest) };
+        let Some(attachment) = here.record.attachment.as_ref() else { return self.unread(here, kind, digest) };
         match attachment.r#type.as_deref() {
             Some("queued_command") if let Some(prompt) = &attachment.prompt => {
                 let notification =
@@ -100,14 +100,8 @@ impl Conversation {
                 self.emit(here, ActorKind::Harness, parent, set).map(drop)
             }
             Some(_) => self.keep(here, kind, digest),
-            None => self.unknown(here, kind, digest),
+            None => self.unread(here, kind, digest),
         }
-    }
-
-    fn unknown(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
-        let place = Place { kind: Some(kind.to_owned()), ..self.out.place(here.span) };
-        self.out.warn(Code::UnexpectedShape, place);
-        self.keep(here, kind, digest)
     }
 
     pub(super) fn queue_operation(&mut self, here: &mut Here<'_>) -> Written {
@@ -128,7 +122,7 @@ impl Conversation {
             }
             Some("dequeue") => Operation::Dequeue,
             Some("remove") => Operation::Remove,
-            _ => return self.unknown(here, "queue-operation", 0),
+            _ => return self.unread(here, "queue-operation", 0),
         };
         match self.queue.operation(operation) {
             Some(input) => {

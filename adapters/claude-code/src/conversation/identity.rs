@@ -50,6 +50,7 @@ pub(super) fn digest(record: &Record<'_>, text: &str) -> u64 {
         version: _,
         git_branch: _,
         message,
+        source_tool_assistant_uuid: _,
         tool_use_result,
         tool_denial_kind,
         is_meta,

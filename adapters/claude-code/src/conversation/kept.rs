@@ -37,6 +37,21 @@ impl Sidechains {
     }
 }
 
+/// Types of which the form is known.
+const KINDS: &[&str] = &[
+    "ai-title",
+    "assistant",
+    "attachment",
+    "custom-title",
+    "mode",
+    "permission-mode",
+    "progress",
+    "queue-operation",
+    "summary",
+    "system",
+    "user",
+];
+
 impl Conversation {
     /// Keeps a record that maps to nothing (R-EVT-010).
     pub(super) fn keep(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
@@ -54,8 +69,13 @@ impl Conversation {
         self.emit_from(here, ActorKind::Harness, parent, data, src).map(drop)
     }
 
-    /// The record at hand was kept, and may be a part of a response (R-TRN-011).
-    pub(super) fn unread(&mut self, here: &mut Here<'_>) -> Written {
+    /// Keeps a record of an unknown kind or form, which may be a part of a response (R-TRN-011).
+    pub(super) fn unread(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
+        let known = KINDS.contains(&&*here.record.r#type);
+        let code = if known { Code::UnexpectedShape } else { Code::UnknownType };
+        let place = Place { kind: Some(kind.to_owned()), ..self.out.place(here.span) };
+        self.out.warn(code, place);
+        self.keep(here, kind, digest)?;
         let kept = self.out.ids.event(here.native, 0).hex();
         let data = NoteAdded { about: Some(kept.into()), ..note("unread") };
         self.emit(here, ActorKind::Importer, None, data).map(drop)

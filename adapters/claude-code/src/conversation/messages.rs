@@ -65,6 +65,22 @@ fn said(record: &Record<'_>, content: &Content<'_>) -> Said {
     Said::Prompt
 }
 
+/// Whether content is something that a person, or the client, can say: texts, pictures and documents. Of what a person is known
+/// to have typed, a part is enough.
+fn is_speech(content: &Content<'_>, typed: bool) -> bool {
+    let Content::Blocks(blocks) = content else {
+        return only_text(content).is_some_and(|text| typed || !text.is_empty());
+    };
+    let said = |block: &Block<'_>| match &*block.members.r#type {
+        "text" => block.members.text.as_ref().is_some_and(|text| text.is_string() && text.get() != "\"\""),
+        "image" | "document" => block.members.source.is_some(),
+        _ => false,
+    };
+    let of_result = |block: &Block<'_>| block.members.tool_use_id.is_some();
+    let known = if typed { blocks.iter().any(said) } else { !blocks.is_empty() && blocks.iter().all(said) };
+    known && !blocks.iter().any(of_result)
+}
+
 /// The first text of a prompt; `None` where the record is something else.
 pub(crate) fn prompt_text<'r>(record: &'r Record<'_>) -> Option<std::borrow::Cow<'r, str>> {
     let (_, content) = message(record).filter(|_| &*record.r#type == "user")?;
@@ -88,6 +104,20 @@ fn plain<'m>(role: Role, parts: Vec<Part<'m>>, purpose: Option<&'static str>) ->
 }
 
 impl Conversation {
+    /// Whether a record of the user's side is what it looks like. A result in another form has no words, has marks of a result,
+    /// or belongs to the turn that is open.
+    pub(super) fn is_readable(&self, record: &Record<'_>, content: &Content<'_>) -> bool {
+        let said = said(record, content);
+        if said == Said::Result || record.is_meta {
+            return true;
+        }
+        let typed = record.prompt_source.is_some();
+        let of_turn = said == Said::Prompt
+            && !(typed || self.is_agent)
+            && record.prompt_id.as_deref().is_some_and(|id| self.turn.as_deref() == Some(id));
+        is_speech(content, typed) && !record.has_marks_of_result() && !of_turn
+    }
+
     pub(super) fn user(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
         let Some((_, content)) = message(here.record) else { return Ok(()) };
         let said = said(here.record, content);
@@ -123,6 +153,7 @@ impl Conversation {
         if matches!(said, Said::Prompt | Said::Notification) {
             let turn = TurnStarted { turn: here.record.prompt_id.clone(), message: Some(id.hex().into()) };
             self.emit(here, actor, None, turn)?;
+            self.turn = here.record.prompt_id.as_deref().map(str::to_owned);
             if said == Said::Notification {
                 self.notification(here, content)?;
             }
@@ -196,7 +227,7 @@ impl Conversation {
         if message.model.as_deref() == Some("<synthetic>") {
             return self.synthetic(here, content, digest);
         }
-        let response = message.id.as_deref().or(here.record.uuid.as_deref()).unwrap_or_default().to_owned();
+        let response = response_of(here.record, message);
         let count = self.responses.len() as u32;
         let known = self.responses.get(&response).map(|r| r.number);
         let number = known.unwrap_or(count);
@@ -245,6 +276,9 @@ impl Conversation {
                 .then(|| spawn_prompt(m.input.as_ref()))
                 .map(|p| crate::calls::prompt_hash(&p.unwrap_or_default()));
             let action = self.calls.propose(&id, m.name.as_deref(), number, &self.out.place(here.span), prompt);
+            if let Some((call, _)) = self.calls.get_mut(&id) {
+                call.background = m.input.as_ref().is_some_and(in_background);
+            }
             parts.push(Part::Action { action: action.clone().into() });
             let (Some(_), Some(name)) = (&m.id, &m.name) else {
                 here.odd = true;
@@ -281,6 +315,13 @@ impl Conversation {
             self.emit(here, ActorKind::Model, None, call)?;
         }
         Ok(())
+    }
+
+    /// Writes what a record of the model's side says of its response beside a message that cannot be read.
+    pub(super) fn report(&mut self, here: &mut Here<'_>, message: &Message<'_>) -> Written {
+        let response = response_of(here.record, message);
+        let number = self.responses.get(&response).map_or(self.responses.len() as u32, |r| r.number);
+        self.response(here, message, &response, number)
     }
 
     /// Writes what is known of a response if it is new or changed.
@@ -417,6 +458,11 @@ impl Conversation {
     }
 }
 
+/// The response that a record of the model's side belongs to.
+fn response_of(record: &Record<'_>, message: &Message<'_>) -> String {
+    message.id.as_deref().or(record.uuid.as_deref()).unwrap_or_default().to_owned()
+}
+
 /// The prompt that a call gives to a subagent.
 fn spawn_prompt(input: Option<&Raw<'_>>) -> Option<String> {
     #[derive(serde::Deserialize)]
@@ -426,6 +472,18 @@ fn spawn_prompt(input: Option<&Raw<'_>>) -> Option<String> {
     }
     let input: Input<'_> = serde_json::from_str(input?.get()).ok()?;
     Some(input.prompt?.text()?.into_owned())
+}
+
+/// Whether the input of a call asks for the background. Where that cannot be read, it may.
+fn in_background(input: &Raw<'_>) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(bound(deserialize = "'de: 'a"))]
+    struct Input<'a> {
+        run_in_background: Option<Raw<'a>>,
+    }
+    read::<Input<'_>>(input.get()).is_ok_and(|Read { members, repeated, .. }| {
+        repeated || members.run_in_background.is_some_and(|flag| flag.get() != "false")
+    })
 }
 
 /// Content that only the provider understands.

@@ -36,7 +36,7 @@ use crate::calls::Calls;
 use crate::graph::{Class, Graph, Key, Parent, key};
 use crate::members::{Read, read};
 use crate::queue::{Operation, Queue};
-use crate::record::{Block, Content, Message, Nullable, Record, ToolUseResult, looks_like_record};
+use crate::record::{Block, Content, Message, Nullable, Record, ToolUseResult, is_misspelt, looks_like_record};
 use crate::tools::{self, Facts, Verdict};
 
 /// Types that are known and kept without being mapped (`spec/sources/claude-code.md`, "Records").
@@ -48,7 +48,6 @@ const KEPT: &[&str] = &[
     "file-history-snapshot",
     "frame-link",
     "last-prompt",
-    "mode",
     "pr-link",
     "progress",
     "query_update",
@@ -129,7 +128,11 @@ pub(crate) struct Conversation {
     /// Places of the latest records of the latest response whose counts have not been replaced.
     superseded: (String, Vec<Place>),
     queue: Queue,
+    /// The prompt that the open turn began with.
+    turn: Option<String>,
     undecided: Vec<Undecided>,
+    /// Where the record before this one ends, of those that are mapped.
+    record_end: u64,
     refused: Vec<Undecided>,
     withdrawn: Vec<InputEnded<'static>>,
     descending: bool,
@@ -169,7 +172,9 @@ impl Conversation {
             responses: HashMap::new(),
             superseded: Default::default(),
             queue: Queue::default(),
+            turn: None,
             undecided: Vec::new(),
+            record_end: 0,
             refused: Vec::new(),
             withdrawn: Vec::new(),
             descending: false,
@@ -227,7 +232,12 @@ impl Conversation {
         }
         self.settle_refusals(&mut here)?;
         match (&*record.r#type, record.subtype.as_deref()) {
-            ("user", _) if message(record).is_some() => self.user(&mut here, digest)?,
+            (other, _) if record.message.is_some() && !matches!(other, "user" | "assistant") => {
+                self.unread(&mut here, &kind, digest)?;
+            }
+            ("user", _) if message(record).is_some_and(|(_, content)| self.is_readable(record, content)) => {
+                self.user(&mut here, digest)?
+            }
             ("assistant", _) if message(record).is_some() => self.assistant(&mut here, digest)?,
             ("system", Some("compact_boundary")) => self.compaction(&mut here, digest)?,
             ("system", Some("microcompact_boundary")) if record.microcompact_metadata.is_some() => {
@@ -259,22 +269,19 @@ impl Conversation {
             ("summary", _) if record.summary.is_some() => self.summary(&mut here)?,
             ("last-prompt", _) if record.leaf_uuid.is_some() => self.leaf(&mut here, &kind)?,
             _ => {
-                let known = KEPT.contains(&&*record.r#type)
-                    || record.r#type == *"system"
-                        && record.subtype.as_deref().is_some_and(|s| KEPT_SYSTEM.contains(&s));
-                if !known {
-                    let code = if matches!(&*record.r#type, "user" | "assistant" | "system" | "summary") {
-                        Code::UnexpectedShape
-                    } else {
-                        Code::UnknownType
-                    };
-                    let place = Place { kind: Some(kind.clone()), ..self.out.place(span) };
-                    self.out.warn(code, place);
+                if is_kept(record) {
+                    self.keep(&mut here, &kind, digest)?;
+                } else {
+                    self.unread(&mut here, &kind, digest)?;
+                    if record.r#type != *"user" {
+                        self.calls_of_unknown(&mut here)?;
+                    }
                 }
-                self.keep(&mut here, &kind, digest)?;
-                if !known && !matches!(&*record.r#type, "user" | "system" | "summary") {
-                    self.unread(&mut here)?;
-                    self.calls_of_unknown(&mut here)?;
+                if let ("assistant", Some(message)) = (&*record.r#type, &record.message)
+                    && message.stop_reason.as_deref() == Some("tool_use")
+                {
+                    // That there is a call can be read.
+                    self.report(&mut here, message)?;
                 }
             }
         }
@@ -450,6 +457,15 @@ impl Records for Conversation {
         let at = memchr::memmem::find(fragment, marker)? + marker.len();
         let len = memchr::memchr(b'"', &fragment[at..])?;
         std::str::from_utf8(&fragment[at..at + len]).ok().map(str::to_owned)
+    }
+}
+
+/// Whether a record is of a kind that is kept without being mapped, and has what its kind has.
+fn is_kept(record: &Record<'_>) -> bool {
+    match &*record.r#type {
+        "system" => record.subtype.as_deref().is_some_and(|s| KEPT_SYSTEM.contains(&s)),
+        "progress" => record.data.is_some(),
+        kind => KEPT.contains(&kind),
     }
 }
 

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// The longest end of a line.
+const LINE_END: u64 = 2;
+
 /// The text by which a result begins.
 fn opening(content: Option<&Content<'_>>) -> String {
     match content {
@@ -37,8 +40,10 @@ impl Conversation {
             blocks.iter().map(|b| b.members.content.as_ref().map(Content::of_result)).collect();
         let is_result = |b: &Block<'_>| &*b.members.r#type == "tool_result" && b.members.tool_use_id.is_some();
         let results = blocks.iter().filter(|b| is_result(b)).count();
-        // The structured result belongs to the one result of the record.
-        let Read { members: facts, repeated, .. } = if results == 1 { facts } else { Read::default() };
+        // The structured result belongs to the one result of the record. Of several, nobody knows to which.
+        let telling = facts.is_background() || facts.is_interrupted() != Some(false) || denial.is_some();
+        let misread = facts.repeated || structured.is_some_and(is_misspelt) || (results != 1 && telling);
+        let facts = if results == 1 { facts.members } else { ToolUseResult::default() };
         let structured_text = structured_text.filter(|_| results == 1);
         let denial = denial.filter(|_| results == 1);
         let mut parts = Vec::with_capacity(blocks.len());
@@ -50,15 +55,15 @@ impl Conversation {
                 continue;
             };
             let text = opening(content.as_ref());
-            let (name, action) = match self.calls.get_mut(call) {
+            let (name, background, action) = match self.calls.get_mut(call) {
                 Some((known, action)) => {
                     known.told = true;
-                    (known.name.as_deref().map(str::to_owned), action)
+                    (known.name.as_deref().map(str::to_owned), known.background, action)
                 }
                 None => {
                     let place = Place { call: Some(call.to_owned()), ..self.out.place(here.span) };
                     self.out.warn(Code::OrphanResult, place);
-                    (None, call.to_owned())
+                    (None, false, call.to_owned())
                 }
             };
             let verdict = tools::verdict(
@@ -66,10 +71,12 @@ impl Conversation {
                 &text,
                 Facts {
                     is_error: m.marks_error(),
-                    repeated: repeated || block.repeated,
-                    background: facts.background_task_id.is_some()
-                        || matches!(facts.status.as_deref(), Some("async_launched" | "remote_launched")),
-                    interrupted: facts.interrupted == Some(true),
+                    misread: misread || block.repeated,
+                    background: facts.is_background(),
+                    asked_background: background,
+                    interrupted: facts.is_interrupted(),
+                    status: facts.status.as_deref(),
+                    exit: facts.has_exit(),
                     structured: structured_text.as_deref(),
                     denial: denial.as_deref(),
                 },
@@ -184,10 +191,16 @@ impl Conversation {
         Ok(Some(vec![Part::Image { media: media.clone(), data }]))
     }
 
-    /// Concludes what the record before left open: a refusal is one only if the client's note of it follows at once.
+    /// Concludes what the record before left open: a refusal is one only if the client's note of it follows at once. Anything
+    /// between them, also what cannot be read, leaves it open for good.
     pub(super) fn settle_refusals(&mut self, here: &mut Here<'_>) -> Written {
         let record = here.record;
-        if self.undecided.is_empty() || record.uuid.is_none() {
+        let follows = std::mem::replace(&mut self.record_end, here.span.at + here.span.len);
+        if self.undecided.is_empty() {
+            return Ok(());
+        }
+        if here.span.at > follows + LINE_END || here.odd {
+            self.undecided.clear();
             return Ok(());
         }
         let content = record.message.as_ref().and_then(|m| m.content.as_ref());

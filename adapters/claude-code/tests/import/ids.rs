@@ -104,5 +104,9 @@ fn a_stop_that_comes_later_under_the_same_id_counts() {
     let mut again = response("m1", Some("tool_use"), text);
     again["uuid"] = json!("u2");
     again["sessionId"] = json!(SESSION);
-    assert_eq!(session.record(again).import().verdict(), Verdict::Ready);
+    assert_eq!(
+        session.record(again).import().verdict(),
+        Verdict::NeedsReconcile,
+        "the call that it asked for is nowhere"
+    );
 }

@@ -169,3 +169,114 @@ fn a_server_does_not_name_the_agent_that_a_call_started() {
     };
     assert_eq!((of("Agent"), of("mcp__a__b")), (1, 0));
 }
+
+/// A call of the tool `name` with this input and this result.
+fn called_with(name: &str, input: Value, text: &str, members: Value) -> Imported {
+    let block = json!({"type": "tool_use", "id": "c1", "name": name, "input": input});
+    let session = Session::new().prompt("Deploy it.").model("m1", Some("tool_use"), json!([block]));
+    session.result("c1", text, Value::Null, members).says("m2", Some("end_turn")).import()
+}
+
+#[test]
+fn what_goes_on_in_the_background_has_not_succeeded_whatever_tells_of_it() {
+    let command = "Command running in background with ID: b1. Output is being written to: /t/b1.output.";
+    let moved = "Command was manually backgrounded by user with ID: b1.";
+    let plain = json!({"command": "deploy"});
+    let cases = [
+        ("the call, no copy", "Bash", json!({"run_in_background": true}), "ok", json!({})),
+        ("the call, odd", "Bash", json!({"run_in_background": "true"}), "ok", json!({})),
+        ("the call, a text as copy", "Bash", json!({"run_in_background": true}), "ok", json!({"toolUseResult": "ok"})),
+        ("the call of an agent", "Agent", json!({"run_in_background": true}), "ok", json!({})),
+        ("words", "Bash", plain.clone(), command, json!({})),
+        ("words, a text as copy", "Bash", plain.clone(), command, json!({"toolUseResult": command})),
+        ("words, a list as copy", "Bash", plain.clone(), command, json!({"toolUseResult": [command]})),
+        ("other words", "Bash", plain.clone(), moved, json!({})),
+        ("words of an agent", "Agent", plain.clone(), "Async agent launched successfully.\nagentId: a1", json!({})),
+        ("an id that is a number", "Bash", plain.clone(), "ok", json!({"toolUseResult": {"backgroundTaskId": 7}})),
+        (
+            "an id in another spelling",
+            "Bash",
+            plain.clone(),
+            "ok",
+            json!({"toolUseResult": {"background_task_id": "b"}}),
+        ),
+        ("a flag", "Agent", plain.clone(), "ok", json!({"toolUseResult": {"isAsync": true, "agentId": "a1"}})),
+        ("a renamed status", "Agent", plain.clone(), "ok", json!({"toolUseResult": {"status": "Async_launched"}})),
+    ];
+    for (what, name, input, text, members) in cases {
+        let imported = called_with(name, input, text, members);
+        assert!(matches!(imported.is("c1"), Running | Unknown), "{what}: {:?}", imported.is("c1"));
+        assert_eq!(imported.verdict(), palog::recover::Verdict::NeedsReconcile, "{what}");
+    }
+    for input in [json!({"run_in_background": false}), json!({"run_in_background": null}), plain] {
+        assert_eq!(called_with("Bash", input, "ok", json!({})).is("c1"), Succeeded);
+    }
+    let completed = json!({"toolUseResult": {"status": "completed", "agentId": "a1"}});
+    assert_eq!(called_with("Agent", json!({}), "ok", completed).is("c1"), Succeeded);
+}
+
+#[test]
+fn a_structured_copy_beside_two_results_may_belong_to_either() {
+    let of = |copy: Value| {
+        let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "Bash", "input": {}});
+        let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "ok"});
+        let session = Session::new().prompt("Go.").model("m1", Some("tool_use"), json!([call("c1"), call("c2")]));
+        let content = json!([result("c1"), result("c2")]);
+        let record = json!({"type": "user", "toolUseResult": copy, "message": {"role": "user", "content": content}});
+        let imported = session.record(record).says("m2", Some("end_turn")).import();
+        (imported.is("c1"), imported.is("c2"))
+    };
+    assert_eq!(of(json!({"backgroundTaskId": "b1"})), (Unknown, Unknown));
+    assert_eq!(of(json!({"interrupted": true})), (Unknown, Unknown));
+    assert_eq!(of(json!({"interrupted": false})), (Succeeded, Succeeded));
+}
+
+#[test]
+fn an_interruption_in_an_odd_form_says_nothing() {
+    let of = |copy: Value| called("Bash", "ok", Value::Null, json!({"toolUseResult": copy}));
+    for value in [json!("true"), json!(1), json!({}), json!("")] {
+        assert_eq!(of(json!({"interrupted": value.clone()})), Unknown, "{value}");
+    }
+    assert_eq!(of(json!({"Interrupted": true})), Unknown);
+    assert_eq!(of(json!({"interrupted": true})), ActionState::Cancelled);
+    assert_eq!(of(json!({"interrupted": false})), Succeeded);
+}
+
+#[test]
+fn a_refusal_of_what_has_an_exit_code_says_nothing() {
+    let of = |text: &str, members: Value| {
+        let session = Session::new().prompt("Deploy it.").call("c1", "Bash").result("c1", text, json!(true), members);
+        let note = json!([{"type": "text", "text": "[Request interrupted by user for tool use]"}]);
+        session.record(json!({"type": "user", "message": {"role": "user", "content": note}})).import().is("c1")
+    };
+    assert_eq!(of("Exit code 1", json!({"toolUseResult": REJECTED})), Unknown);
+    for kind in ["user-rejected", "permission-rule"] {
+        assert_eq!(of("Exit code 1", json!({"toolDenialKind": kind})), Unknown);
+        assert_eq!(of("no", json!({"toolDenialKind": kind, "toolUseResult": "Error: Exit code 1"})), Unknown);
+        assert_eq!(of("no", json!({"toolDenialKind": kind, "toolUseResult": {"exitCode": 1}})), Unknown);
+        assert_eq!(of("no", json!({"toolDenialKind": kind, "toolUseResult": {"code": 0}})), Unknown);
+        assert_eq!(of("no", json!({"toolDenialKind": kind})), Denied);
+    }
+}
+
+#[test]
+fn only_the_very_next_record_confirms_a_refusal() {
+    let of = |between: fn(Session) -> Session| {
+        let session = Session::new().prompt("Deploy it.").call("c1", "Bash");
+        let session = between(session.result("c1", "no", json!(true), json!({"toolUseResult": REJECTED})));
+        let note = json!([{"type": "text", "text": "[Request interrupted by user for tool use]"}]);
+        session.record(json!({"type": "user", "message": {"role": "user", "content": note}})).import().is("c1")
+    };
+    assert_eq!(of(|s| s), Denied);
+    let cases: [fn(Session) -> Session; 6] = [
+        |s| s.line("{\"torn"),
+        |s| s.line([0; 40]),
+        |s| s.line("[1]"),
+        |s| s.line(r#"{"type":"mode","mode":"plan","sessionId":"s"}"#),
+        |s| s.record(json!({"type": "of-the-future"})),
+        |s| s.record(json!({"type": "user", "isSidechain": true, "agentId": "a1", "message": {"content": "x"}})),
+    ];
+    for (case, between) in cases.into_iter().enumerate() {
+        assert_eq!(of(between), Unknown, "{case}");
+    }
+}

@@ -170,3 +170,145 @@ fn what_cannot_be_read_elsewhere_takes_no_answer_back() {
         assert!(imported.warns_of_unseen_calls(), "{what}");
     }
 }
+
+#[test]
+fn a_call_that_was_asked_for_and_cannot_be_found_blocks() {
+    let asks = || Session::new().prompt("Deploy it.").says("m1", Some("tool_use"));
+    let call = |block: Value| asks().model("m1", Some("tool_use"), json!([block]));
+    let text = {
+        let mut session = asks();
+        session.next(response("m1", Some("tool_use"), json!([deploy()]))).to_string()
+    };
+    let mut renamed = deploy();
+    renamed["type"] = json!("Tool_Use");
+    let cases: Vec<(&str, Session)> = vec![
+        ("dropped", asks()),
+        ("torn", asks().bytes(&text[..text.len() - 20])),
+        ("a fragment", asks().line(&text[..text.len() - 20])),
+        ("an odd block", call(renamed.clone())),
+        ("an odd block alone", Session::new().prompt("Go.").model("m1", Some("tool_use"), json!([renamed]))),
+        ("no message", asks().line(text.replace("\"message\":", "\"Message\":"))),
+        ("no content", asks().line(text.replace("\"content\":", "\"Content\":"))),
+        (
+            "no content anywhere",
+            Session::new()
+                .prompt("Go.")
+                .record(json!({"type": "assistant", "message": {"id": "m1", "stop_reason": "tool_use"}})),
+        ),
+        ("an empty list", Session::new().prompt("Go.").model("m1", Some("tool_use"), json!([]))),
+        ("a later answer in the turn", asks().says("m2", Some("end_turn"))),
+    ];
+    for (what, session) in cases {
+        assert_eq!(session.import().verdict(), Verdict::NeedsReconcile, "{what}");
+    }
+    let passed = asks().prompt("Next.").says("m2", Some("end_turn")).import();
+    assert_eq!(passed.verdict(), Verdict::Idle);
+    assert_eq!(passed.recovery.obligations.len(), 1, "it is told");
+}
+
+/// An open call, this record of the user's side, and a final answer.
+fn beside_a_call(record: Value) -> Imported {
+    let mut members = json!({"type": "user"});
+    crate::session::merge(&mut members, record);
+    let prompt = json!({"type": "user", "promptId": "p1", "message": {"role": "user", "content": "Deploy it."}});
+    Session::new().record(prompt).call("c1", "Bash").record(members).says("m2", Some("end_turn")).import()
+}
+
+#[test]
+fn what_may_be_a_result_is_no_prompt() {
+    let content = |content: Value| json!({"message": {"role": "user", "content": content}});
+    let block = |kind: Value| content(json!([{"type": kind, "tool_use_id": "c1", "content": "ok"}]));
+    let marked = |member: &str, value: Value| {
+        let mut record = content(json!("ok"));
+        record[member] = value;
+        record
+    };
+    let cases = [
+        ("another case", block(json!("Tool_Result"))),
+        ("no kind", block(Value::Null)),
+        ("another kind", block(json!("web_search_tool_result"))),
+        ("an id beside a text", content(json!([{"type": "text", "text": "ok", "tool_use_id": "c1"}]))),
+        ("an unknown block", content(json!([{"type": "of-the-future"}]))),
+        ("an unknown block beside a text", content(json!([{"type": "text", "text": "a"}, {"type": "of-the-future"}]))),
+        ("no block", content(json!([]))),
+        ("a number", content(json!(7))),
+        ("no text", content(json!(""))),
+        ("an empty text", content(json!([{"type": "text", "text": ""}]))),
+        ("a copy", marked("toolUseResult", json!({"stdout": "ok"}))),
+        ("a caller", marked("sourceToolAssistantUUID", json!("u2"))),
+        ("the turn", marked("promptId", json!("p1"))),
+    ];
+    for (what, record) in cases {
+        let imported = beside_a_call(record);
+        assert_eq!(imported.verdict(), Verdict::NeedsReconcile, "{what}");
+        assert_eq!(imported.of_type("turn.started").count(), 1, "{what}");
+        assert!(!imported.action("c1").passed_over, "{what}");
+        assert_eq!(imported.state.counts.prompts.0, 1, "{what}");
+        assert_eq!(imported.of_type("note.added").filter(|n| n["data"]["kind"] == "unread").count(), 1, "{what}");
+        assert_eq!(imported.count(Code::UnexpectedShape), 1, "{what}");
+    }
+    let picture = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}});
+    let document =
+        json!({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "aGk="}});
+    for blocks in [json!("Next."), json!([picture]), json!([document, {"type": "text", "text": "Next."}])] {
+        let imported = beside_a_call(content(blocks.clone()));
+        assert!(imported.action("c1").passed_over, "{blocks}");
+    }
+    let mut typed = block(json!("of-the-future"));
+    typed["message"]["content"] = json!([{"type": "of-the-future"}, {"type": "text", "text": "Next."}]);
+    typed["promptSource"] = json!("typed");
+    typed["promptId"] = json!("p1");
+    assert!(beside_a_call(typed).action("c1").passed_over);
+}
+
+#[test]
+fn a_known_kind_in_an_unknown_form_may_be_the_call_that_belongs_to_a_text() {
+    let message = || json!({"id": "m1", "content": [deploy()]});
+    let with_message = |mut record: Value| {
+        record["message"] = message();
+        record
+    };
+    let cases = [
+        json!({"type": "system"}),
+        json!({"type": "system", "subtype": "of-the-future"}),
+        json!({"type": "progress"}),
+        json!({"type": "attachment"}),
+        json!({"type": "mode"}),
+        json!({"type": "permission-mode"}),
+        json!({"type": "summary"}),
+        json!({"type": "queue-operation"}),
+        json!({"type": null}),
+        with_message(json!({"type": "system", "subtype": "informational"})),
+        with_message(json!({"type": "system", "subtype": "turn_duration"})),
+        with_message(json!({"type": "progress", "data": {"type": "bash_progress"}})),
+        with_message(json!({"type": "attachment", "attachment": {"type": "task_reminder"}})),
+        with_message(json!({"type": "mode", "mode": "normal"})),
+        with_message(json!({"type": "summary", "summary": "x"})),
+        with_message(json!({"type": "queue-operation", "operation": "dequeue"})),
+        with_message(json!({"type": "last-prompt", "leafUuid": "u1"})),
+        with_message(json!({"type": "file-history-snapshot"})),
+    ];
+    for record in cases {
+        let imported = text_and(|s| s.record(record.clone()));
+        assert_eq!(imported.verdict(), Verdict::Ready, "{record}");
+        assert_eq!(imported.count(Code::UnexpectedShape) + imported.count(Code::UnknownType), 1, "{record}");
+    }
+}
+
+#[test]
+fn a_torn_line_behind_a_record_of_the_client_may_be_the_call_that_belongs_to_a_text() {
+    let call = call_record();
+    let torn = &call[..call.len() - 20];
+    let cases = [
+        json!({"type": "mode", "mode": "normal"}),
+        json!({"type": "attachment", "attachment": {"type": "task_reminder"}}),
+        json!({"type": "system", "subtype": "local_command", "content": "<command-name>/x</command-name>"}),
+        json!({"type": "user", "isMeta": true, "message": {"role": "user", "content": "Remember."}}),
+        json!({"type": "queue-operation", "operation": "remove"}),
+        json!({"type": "last-prompt", "lastPrompt": "x"}),
+    ];
+    for record in cases {
+        assert_eq!(text_and(|s| s.record(record.clone())).verdict(), Verdict::Idle, "{record}");
+        assert_eq!(text_and(|s| s.record(record.clone()).bytes(torn)).verdict(), Verdict::Ready, "{record}");
+    }
+}

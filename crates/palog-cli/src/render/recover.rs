@@ -303,6 +303,9 @@ impl Page<'_> {
                     [one, ..] => lines.push(format!("a question to a person{over}: {}", short(&one.text, WORDS))),
                 },
                 (SubjectKind::Approval, _) => lines.push(format!("leave from a person{over}: {}", call())),
+                (SubjectKind::Message, Decision::Reconcile) => {
+                    lines.push("what became of a call that the model asked for and the log does not hold".into())
+                }
                 (SubjectKind::Message, _) if self.is_result(owed) => {
                     lines.push("a result was given to the model, and it has not gone on".into())
                 }

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use super::evidence::on_screen;
 use super::{Call, Context, Decision, Evidence, EvidenceKind, Obligation, Subject, SubjectKind, is_over};
 use crate::envelope::Time;
-use crate::events::{ActionKind, Applied, EffectClass, Join, Scope};
+use crate::events::{ActionKind, Applied, EffectClass, Join, Recorded, Scope};
 use crate::state::{
-    Action, ActionState, Approval, ApprovalStatus, Doubt, Grant, Observation, PendingKind, State, Task, TaskStatus,
-    Told, Void,
+    Action, ActionState, Approval, ApprovalStatus, Count, Doubt, Grant, Observation, PendingKind, State, Task,
+    TaskStatus, Told, Void,
 };
 
 /// What an obligation means for the verdict.
@@ -308,10 +308,25 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
         self.owed.push(owed.holding(Holds::Person, !approval.passed_over));
     }
 
+    /// What a call was that the log does not hold, and whether it ran, nobody knows.
+    fn lost_call(&mut self, event: &str, turn: Count) {
+        let passed_over =
+            !self.state.declares(Recorded::ActionStarted) && self.state.turns.answered.is_some_and(|a| a > turn);
+        let rule = if passed_over { "R-REC-010" } else { "R-REC-007" };
+        let reason = "The model asked for a call that the log does not hold.".to_owned();
+        let owed = Owed::new(SubjectKind::Message, event, Decision::Reconcile, rule, reason);
+        self.owed.push(owed.holding(Holds::Unknown, !passed_over));
+    }
+
     pub(super) fn pending(&mut self) {
-        for pending in &self.state.pending {
+        let state = self.state;
+        for pending in &state.pending {
             let action = pending.action.as_deref().and_then(|id| self.actions.get(id).copied());
             let (kind, id, decision, rule, reason) = match (pending.kind, action, &pending.input) {
+                (PendingKind::Call, _, _) => {
+                    self.lost_call(&pending.event, pending.turn);
+                    continue;
+                }
                 (PendingKind::Prompt, _, _) => {
                     let reason = "A prompt has no answer.".to_owned();
                     (SubjectKind::Message, &pending.event, Decision::Continue, "R-REC-022", reason)

@@ -124,6 +124,20 @@ fn an_unknown_is_reconciled_first() {
     verdict(&queued, Verdict::NeedsReconcile, "R-REC-004");
 }
 
+/// R-REC-007, R-REC-010
+#[test]
+fn a_call_that_the_log_does_not_hold_is_reconciled_first() {
+    let asked = Log::imported(&["usage"]).prompt("p").says("r").stop("r", "tool_use");
+    verdict(&asked, Verdict::NeedsReconcile, "R-REC-004");
+    let report = asked.state().pending[0].event.clone();
+    owes(&asked, &report, Decision::Reconcile, "R-REC-007", true);
+    let later = asked.prompt("q").says("s").stop("s", "end_turn");
+    verdict(&later, Verdict::Idle, "R-REC-006");
+    owes(&later, &report, Decision::Reconcile, "R-REC-010", false);
+    let live = Log::live().prompt("p").says("r").stop("r", "tool_use");
+    verdict(&live, Verdict::NeedsReconcile, "R-REC-004");
+}
+
 /// R-REC-008
 #[test]
 fn a_running_action_without_a_holder_is_unknown() {

@@ -441,12 +441,13 @@ impl Reducer {
             }
             Data::InputEnded(data) => self.inputs.end(&mut self.state, data, origin),
             Data::MessageAdded(data) => self.message(data, event, at, &mention),
-            Data::ModelResponse(data) => self.conversation.model_response(data, at),
+            Data::ModelResponse(data) => self.conversation.model_response(data, &event.id, at),
             Data::ActionProposed(data) => {
                 let starts_recorded = self.records(Recorded::ActionStarted, None, order);
                 let task = self.work.current(&self.state).map(str::to_owned);
                 let mention = Mention { starts_recorded, task: task.as_deref(), ..mention };
                 self.actions.propose(&mut self.state, data, &mention);
+                self.conversation.proposed();
             }
             Data::ActionStarted(data) => self.actions.start(&mut self.state, &data.action, data.attempt, &mention),
             Data::ActionEnded(data) => self.actions.end(&mut self.state, data, &mention),
@@ -635,7 +636,8 @@ impl Reducer {
         let typed = speaks && event.actor.kind == ActorKind::User && !results;
         let prompts = visible && speaks && matches!(event.actor.kind, ActorKind::User | ActorKind::Agent);
         self.prompts += u64::from(typed && !at.copied);
-        self.conversation.other_message(&event.id, at, prompts, results);
+        let harness = event.actor.kind == ActorKind::Harness;
+        self.conversation.other_message(&event.id, at, prompts, results, harness);
         if purpose == Some("summary") {
             self.inputs.pass(&mut self.state);
         }
@@ -756,6 +758,11 @@ impl Reducer {
                     turn: action.turn,
                 });
             }
+        }
+        for (event, turn) in self.conversation.lost_calls() {
+            let turn = Count(turn as u64);
+            unresolved.push(turn);
+            pending.push(Pending { kind: PendingKind::Call, event: event.to_owned(), action: None, input: None, turn });
         }
         let of = |kind, waiting: &turns::Waiting| Pending {
             kind,

@@ -55,10 +55,14 @@ struct Response {
     /// It has a message; one with a call.
     message: bool,
     calls: bool,
+    /// A call of it, or what became of one, is known.
+    called: bool,
     /// The newest message that the model sees, whole.
     whole: Option<u64>,
     /// It may have a call that nobody could read (R-TRN-011).
     unread: bool,
+    /// The event that says that it asked for calls, as long as none is known (R-TRN-012).
+    asks: Option<Box<str>>,
     usage: [Option<u64>; 5],
 }
 
@@ -96,7 +100,9 @@ pub(super) struct Conversation {
     /// The response that a message of the model belongs to which names none; it ends with the first message that is not
     /// the model's.
     speaking: Option<Key>,
-    /// Something that could not be read stands since the last message that is not the model's.
+    /// The response that what cannot be read may belong to: it ends with a message of a person or a tool.
+    beside: Option<Key>,
+    /// Something that could not be read stands since the last such message.
     unread: bool,
     /// How many responses have no name at all.
     unnamed: u64,
@@ -127,6 +133,7 @@ impl Conversation {
             responses: KeyMap::default(),
             own_responses: 0,
             speaking: None,
+            beside: None,
             unread: false,
             unnamed: 0,
             results: VecDeque::new(),
@@ -151,7 +158,7 @@ impl Conversation {
             self.unnamed += 1;
             Key::of(&format!("\0{}", self.unnamed))
         });
-        self.speaking = Some(key);
+        (self.speaking, self.beside) = (Some(key), Some(key));
         let named = data.response.is_some();
         // A summary for a compaction is nothing that the model says to anybody (R-TRN-004).
         let summary = data.purpose.as_deref() == Some("summary");
@@ -161,6 +168,9 @@ impl Conversation {
         response.message = true;
         response.newest = at.seq;
         response.calls |= data.parts.iter().any(|p| matches!(p, Part::Action { .. }));
+        if response.calls {
+            (response.called, response.asks) = (true, None);
+        }
         response.unread |= unread || data.parts.iter().any(|p| matches!(p, Part::Opaque(_)));
         if whole {
             response.whole = Some(at.seq);
@@ -169,10 +179,24 @@ impl Conversation {
         }
     }
 
-    /// A message that is not the model's; `prompts`: it wants an answer, `results`: it tells results.
-    pub(super) fn other_message(&mut self, event: &str, at: At, prompts: bool, results: bool) {
+    /// A call of the response at hand is known.
+    pub(super) fn proposed(&mut self) {
+        if let Some(response) = self.beside.and_then(|key| self.responses.get_mut(&key)) {
+            (response.called, response.asks) = (true, None);
+        }
+    }
+
+    /// A message that is not the model's; `prompts`: it wants an answer, `results`: it tells results, `harness`: it is the
+    /// client's own.
+    pub(super) fn other_message(&mut self, event: &str, at: At, prompts: bool, results: bool, harness: bool) {
         self.speaking = None;
-        self.unread = false;
+        if results {
+            // Whatever it asked for, these are the results.
+            self.proposed();
+        }
+        if results || !harness {
+            (self.beside, self.unread) = (None, false);
+        }
         if at.context_only {
             return;
         }
@@ -188,13 +212,13 @@ impl Conversation {
     /// Something could not be read: it may be a part of the response beside it (R-TRN-011).
     pub(super) fn unreadable(&mut self) {
         self.unread = true;
-        if let Some(response) = self.speaking.and_then(|key| self.responses.get_mut(&key)) {
+        if let Some(response) = self.beside.and_then(|key| self.responses.get_mut(&key)) {
             response.unread = true;
         }
     }
 
     /// What is known of a response.
-    pub(super) fn model_response(&mut self, data: &ModelResponse<'_>, at: At) {
+    pub(super) fn model_response(&mut self, data: &ModelResponse<'_>, event: &str, at: At) {
         let key = Key::of(&data.response);
         let response = self.response(key, at, true);
         if let Some(stop) = data.stop.as_deref() {
@@ -204,6 +228,8 @@ impl Conversation {
             };
         }
         response.failed = data.error.is_some();
+        let asks = data.stop.as_deref() == Some("tool_use") && !response.failed && !response.called && !at.copied;
+        response.asks = asks.then(|| event.into());
         if let Some(usage) = data.usage.as_ref().filter(|_| !at.copied) {
             let Usage { input, output, cache_read, cache_write, reasoning } = usage;
             response.usage = [*input, *output, *cache_read, *cache_write, *reasoning];
@@ -224,8 +250,10 @@ impl Conversation {
                 failed: false,
                 message: false,
                 calls: false,
+                called: false,
                 whole: None,
                 unread: false,
+                asks: None,
                 usage: [None; 5],
             }
         })
@@ -260,6 +288,7 @@ impl Conversation {
         ends_recorded: bool,
         context_only: bool,
     ) {
+        (self.beside, self.unread) = (None, false);
         let mut turn = Turn { ends_recorded, ..Turn::default() };
         let number = self.turns.len();
         self.by_name.extend(name.map(|name| (Key::of(name), number)));
@@ -307,6 +336,14 @@ impl Conversation {
     /// Whether what happened in `turn` at `seq` was broken off by a person since.
     pub(super) fn is_interrupted(&self, turn: usize, seq: u64) -> bool {
         self.turns[turn].interrupted >= Some(seq)
+    }
+
+    /// The responses that asked for calls of which none is known (R-TRN-012), by the events that say so, with their turns.
+    pub(super) fn lost_calls(&self) -> Vec<(&str, usize)> {
+        let mut lost: Vec<_> =
+            self.responses.values().filter_map(|r| Some((r.first, r.asks.as_deref()?, r.turn))).collect();
+        lost.sort_unstable();
+        lost.into_iter().map(|(_, event, turn)| (event, turn)).collect()
     }
 
     /// Results that the model was told and has not gone on from.
