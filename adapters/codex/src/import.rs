@@ -153,7 +153,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
             rollout.out.log.about(source, 2, data)?;
         }
     }
-    sidecars::write(&mut rollout.out.log, &session.sidecars, place.as_deref(), &mut report)?;
+    sidecars::write(&mut rollout, &session.sidecars, place.as_deref(), &mut report)?;
     for child in session.offspring.iter().filter(|c| !rollout.told_of.contains(&c.id)) {
         let spawned = ChildSpawned {
             child: ids::log(&FORMAT, &child.id).into(),

@@ -11,9 +11,10 @@ use serde::Deserialize;
 
 use crate::FORMAT;
 use crate::lineage;
-use crate::paths::{Role, Session, discover};
+use crate::paths::{Session, discover};
 use crate::record::{Form, Item, Line, Meta, parse};
 use crate::rollout::typed_prompt;
+use crate::sidecars::Role;
 
 /// How much is read at either end of a rollout, in bytes.
 const WINDOW: u64 = 256 << 10;

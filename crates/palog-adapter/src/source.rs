@@ -179,7 +179,7 @@ pub fn keep(place: &Path, source: &str, bytes: &mut File, file: Option<&Path>) -
 }
 
 /// A copy of a read-only file is the user's own.
-fn make_writable(path: &Path) -> io::Result<()> {
+pub(crate) fn make_writable(path: &Path) -> io::Result<()> {
     let mut permissions = fs::metadata(path)?.permissions();
     if permissions.readonly() {
         #[cfg(unix)]

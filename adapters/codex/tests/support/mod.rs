@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use palog::diagnostic::Severity;
 use palog::project::{At, openai};
@@ -84,6 +85,8 @@ pub(crate) struct Made {
     pub(crate) state: State,
     pub(crate) verdict: Verdict,
     pub(crate) report: Report,
+    /// Where the log lies, as long as it is wanted.
+    _folder: Rc<tempfile::TempDir>,
 }
 
 impl Made {
@@ -115,7 +118,7 @@ impl Made {
 /// Imports every session at `path`. Each log is valid, and every record of its rollouts is told by an event.
 pub(crate) fn sessions(path: &Path) -> Vec<Made> {
     let found = discover(path).expect("it can be read");
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Rc::new(tempfile::tempdir().expect("a folder"));
     let mut all = Vec::new();
     for session in &found.sessions {
         let report = import(session, &mut Directory::new(folder.path()), &Options::default()).expect("an import");
@@ -128,7 +131,7 @@ pub(crate) fn sessions(path: &Path) -> Vec<Made> {
         assert_eq!(bad, 0, "{:?}", validation.diagnostics.groups());
         let (state, _) = reduce(log.as_slice()).expect("bytes in memory");
         let verdict = recover(&state, &Context::new()).verdict;
-        all.push(Made { log, path, state, verdict, report });
+        all.push(Made { log, path, state, verdict, report, _folder: Rc::clone(&folder) });
     }
     all
 }
