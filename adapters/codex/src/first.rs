@@ -29,6 +29,8 @@ pub(crate) struct First {
     pub(crate) is_agent: bool,
     /// The paginated dialect, which numbers its lines.
     pub(crate) paginated: bool,
+    /// The first record that is known had an ordinal.
+    numbered: bool,
     /// The form without an envelope.
     pub(crate) bare: bool,
     /// A record of this format was among those that were looked at.
@@ -49,6 +51,8 @@ impl First {
             found
         })?;
         first.lines = lines;
+        // The header is damaged: lines are numbered in one dialect only.
+        first.paginated |= first.id.is_none() && first.numbered;
         Ok(first)
     }
 
@@ -69,7 +73,9 @@ impl First {
     /// Takes in a record, and says whether all is known.
     fn take(&mut self, text: &str, id: Option<&str>) -> bool {
         let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return false };
-        self.recognised |= line.is_known();
+        if line.is_known() && !std::mem::replace(&mut self.recognised, true) {
+            self.numbered = line.ordinal.is_some();
+        }
         let meta: Meta<'_> = match (line.form(), &line.payload) {
             (Form::Enveloped, Some(payload)) if line.r#type.as_deref() == Some("session_meta") => {
                 parse(payload).unwrap_or_default()

@@ -1,22 +1,18 @@
 //! Imports one session: its rollouts, and what other files hold of it.
 
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
-use std::path::Path;
+use std::io;
 
-use palog::diagnostic::Severity;
+use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::envelope::CopyHow;
 use palog::events::{ChildKind, ChildLink, ChildSpawned, NoteAdded, Parent, ParentMode, Recorded, SourceOrder};
 use palog_adapter::ids;
-use palog_adapter::source::{keep, note, spooled};
-use palog_adapter::{
-    ImportError, Log, LogName, LogReport, Options, Report, SourceEnd, Target, Transcript, output, transcript,
-};
+use palog_adapter::source::note;
+use palog_adapter::{ImportError, Log, LogName, LogReport, Options, Report, Target, Transcript, output, transcript};
 
-use crate::compressed::{Content, ZSTD};
 use crate::first::First;
 use crate::lineage::{self, Prefix};
-use crate::paths::{RolloutFile, Session, thread_in_name};
+use crate::opened::Opened;
+use crate::paths::{RolloutFile, Session, TRANSCRIPT, thread_in_name};
 use crate::rollout::{Base, Copies, Known, Rollout, Until};
 use crate::usage::Totals;
 use crate::{FORMAT, sidecars};
@@ -36,39 +32,6 @@ pub fn import(session: &Session, target: &mut dyn Target, options: &Options) -> 
     output::all_or_none(target, |target| import_session(session, target, options))
 }
 
-/// A rollout that is open.
-struct Opened {
-    path: String,
-    bytes: File,
-    /// Set if `bytes` is the file itself, and not its content.
-    plain: bool,
-    /// Digest and length of a compressed file.
-    compressed: Option<SourceEnd>,
-}
-
-/// Opens a rollout, or what was on standard input. Compressed ones become their content: that is what records have places in.
-fn open(file: Option<&Path>, stdin: Option<&File>) -> Result<Opened, ImportError> {
-    let path = file.map_or_else(|| "-".to_owned(), |p| p.display().to_string());
-    let unreadable = |error| ImportError::Read { path: (&path).into(), error };
-    let opened = match (file, stdin) {
-        (Some(file), _) => File::open(file),
-        (None, Some(stdin)) => stdin.try_clone(),
-        (None, None) => Err(io::ErrorKind::NotFound.into()),
-    };
-    let mut bytes = opened.map_err(unreadable)?;
-    bytes.seek(SeekFrom::Start(0)).map_err(unreadable)?;
-    let mut magic = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(&mut bytes, ZSTD.len() as u64), &mut magic).map_err(unreadable)?;
-    bytes.seek(SeekFrom::Start(0)).map_err(unreadable)?;
-    if magic != ZSTD {
-        return Ok(Opened { plain: file.is_some(), path, bytes, compressed: None });
-    }
-    let mut all = Vec::new();
-    io::Read::read_to_end(&mut bytes, &mut all).map_err(unreadable)?;
-    let content = spooled(Content::of(all.as_slice())).map_err(unreadable)?;
-    Ok(Opened { path, bytes: content, plain: false, compressed: Some(SourceEnd::of(&all, 0)) })
-}
-
 /// Where a session comes from.
 fn parent(session: &str, first: &First, prefix: Option<&Prefix>) -> Option<Parent<'static>> {
     let of = |from: &str, mode| Parent {
@@ -78,6 +41,7 @@ fn parent(session: &str, first: &First, prefix: Option<&Prefix>) -> Option<Paren
         event: None,
         action: None,
         mode,
+        workspace: None,
     };
     if first.is_agent {
         return first.parent.as_deref().map(|by| of(by, ParentMode::Spawn));
@@ -96,7 +60,11 @@ fn parent(session: &str, first: &First, prefix: Option<&Prefix>) -> Option<Paren
 
 fn import_session(session: &Session, target: &mut dyn Target, options: &Options) -> Result<Report, ImportError> {
     let file = session.files.first();
-    let mut opened = open(file.map(|f| f.path.as_path()), session.stdin.as_deref())?;
+    let mut opened = match (file, &session.stdin) {
+        (Some(file), _) => Opened::file(file)?,
+        (None, Some(stdin)) => Opened::stdin(stdin)?,
+        (None, None) => return Err(ImportError::Read { path: "-".into(), error: io::ErrorKind::NotFound.into() }),
+    };
     let path = opened.path.clone();
     let unreadable = |error| ImportError::Read { path: (&path).into(), error };
     let named = file.and_then(|f| thread_in_name(&f.path));
@@ -107,22 +75,28 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     let stem = file.and_then(|f| f.path.file_stem()).map(|s| s.to_string_lossy().into_owned());
     let id = first.id.clone().or_else(|| session.id.clone()).or(named).or(stem).unwrap_or_else(|| "unknown".into());
     let mut known = Known { is_agent: first.is_agent, paginated: first.paginated, ..Known::default() };
-    let mut prefix = None;
+    let (mut prefix, mut unconfirmed) = (None, None);
     if let Some(base) = first.base.as_ref() {
         if base.thread_id != id {
-            prefix =
-                lineage::prefix(&base.thread_id, &session.parent, base.end_ordinal_exclusive).map_err(unreadable)?;
+            prefix = lineage::prefix(base, &session.parent).map_err(unreadable)?;
         }
         known.totals = Totals::going_on(prefix.as_ref().and_then(|p| p.total));
-        known.base =
-            Some(Base { session: base.thread_id.clone(), end: base.end_ordinal_exclusive, at_hand: prefix.is_some() });
+        known.base = Some(Base { prefix, ..Base::of(base) });
     } else if let (Some(from), Some(until)) =
         (first.forked_from.as_ref().or(first.parent.as_ref()), first.inherited_below)
     {
-        known.copies = Some(Copies { session: from.clone(), how: CopyHow::Inherit, until: Until::Ordinal(until) });
+        let until = if lineage::reaches(&mut opened.bytes, until).map_err(unreadable)? {
+            Some(Until::Ordinal(until))
+        } else {
+            let confirmed = lineage::copied(&mut opened.bytes, &session.parent).map_err(unreadable)?;
+            Some(Until::Offset(confirmed)).filter(|_| confirmed > 0)
+        };
+        unconfirmed = until.is_none().then_some(from);
+        known.copies = until.map(|until| Copies { session: from.clone(), how: CopyHow::Inherit, until });
     } else if let Some(from) = first.forked_from.as_ref() {
-        let until = lineage::copied(&mut opened.bytes, &session.parent).map_err(unreadable)?;
-        known.copies = Some(Copies { session: from.clone(), how: CopyHow::Fork, until: Until::Offset(until) });
+        let until = Until::Offset(lineage::copied(&mut opened.bytes, &session.parent).map_err(unreadable)?);
+        unconfirmed = session.parent.is_empty().then_some(from);
+        known.copies = Some(Copies { session: from.clone(), how: CopyHow::Fork, until });
     }
     let parent = parent(&id, &first, prefix.as_ref());
     let by = parent.as_ref().filter(|p| p.mode == ParentMode::Spawn).and_then(|p| p.session.as_ref());
@@ -130,6 +104,11 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     let mut output = target.open(&name)?;
     let place = output.sources.take().filter(|_| options.sources);
     let mut log = Log::open(&FORMAT, &id, parent, output)?;
+    if let Some(from) = unconfirmed {
+        let place = Place { input: Some(path.clone()), names: Some(from.clone()), ..Place::default() };
+        let why = "nothing tells which records are copies of that session's: all are taken to be this one's own";
+        log.diagnostics.push(Diagnostic::new(Code::MissingParent, Severity::Warning, place).because(why));
+    }
     let records = if first.paginated {
         PAGINATED
     } else if first.bare {
@@ -137,9 +116,10 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     } else {
         LEGACY
     };
-    let stdin = RolloutFile { path: "-".into(), locator: "-".into(), source: "transcript".into() };
+    let stdin = RolloutFile { path: "-".into(), locator: "-".into(), source: TRANSCRIPT.into(), twin: None };
     let file = file.unwrap_or(&stdin);
-    keep_copy(&mut opened, file, place.as_deref())?;
+    opened.keep(file, place.as_deref())?;
+    log.diagnostics.extend(std::mem::take(&mut opened.found));
     log.open_source(&file.source, &file.locator, records, SourceOrder::Source, place.is_some())?;
     let format = if first.bare { "codex.rollout-bare" } else { "codex.rollout" };
     let out = Transcript::new(log, file.source.clone(), path, format);
@@ -148,11 +128,13 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     let mut ends = Vec::new();
     ends.push((file.source.clone(), transcript::read(&mut rollout, &mut opened.bytes)?, opened.compressed));
     for file in session.files.iter().skip(1) {
-        let mut opened = open(Some(&file.path), None)?;
+        let mut opened = Opened::file(file)?;
+        rollout.out.log.diagnostics.extend(std::mem::take(&mut opened.found));
         let first = First::peek(&mut opened.bytes, None)
             .map_err(|error| ImportError::Read { path: file.path.clone(), error })?;
-        let base = first.base.map(|b| Base { session: b.thread_id, end: b.end_ordinal_exclusive, at_hand: true });
-        keep_copy(&mut opened, file, place.as_deref())?;
+        // What it goes on from was just read.
+        let base = first.base.as_ref().map(|base| Base { prefix: Some(Prefix::default()), ..Base::of(base) });
+        opened.keep(file, place.as_deref())?;
         rollout.out.log.open_source(&file.source, &file.locator, records, SourceOrder::Source, place.is_some())?;
         report.inputs.push(rollout.go_on(&file.source, opened.path.clone(), base));
         ends.push((file.source.clone(), transcript::read(&mut rollout, &mut opened.bytes)?, opened.compressed));
@@ -171,7 +153,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
             rollout.out.log.about(source, 2, data)?;
         }
     }
-    sidecars::write(&mut rollout.out.log, &session.sidecars, place.as_deref(), &mut report)?;
+    sidecars::write(&mut rollout, &session.sidecars, place.as_deref(), &mut report)?;
     for child in session.offspring.iter().filter(|c| !rollout.told_of.contains(&c.id)) {
         let spawned = ChildSpawned {
             child: ids::log(&FORMAT, &child.id).into(),
@@ -199,12 +181,4 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     });
     report.diagnostics.extend(diagnostics);
     Ok(report)
-}
-
-/// Keeps a rollout beside its log. What is read then is the copy, so that a file which grows meanwhile is the same to both.
-fn keep_copy(opened: &mut Opened, file: &RolloutFile, place: Option<&Path>) -> Result<(), ImportError> {
-    if let Some(place) = place {
-        opened.bytes = keep(place, &file.source, &mut opened.bytes, opened.plain.then_some(file.path.as_path()))?;
-    }
-    Ok(())
 }

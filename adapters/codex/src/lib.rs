@@ -10,9 +10,11 @@
 mod calls;
 mod compressed;
 mod first;
+mod hidden;
 mod import;
 mod lineage;
 mod listing;
+mod opened;
 mod paths;
 mod record;
 mod resume;

@@ -6,17 +6,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use jiff::{SignedDuration, Timestamp};
 use palog_adapter::ids::{EventId, Ids, Native};
+use palog_adapter::transcript;
 
 use crate::FORMAT;
 use crate::compressed::{Content, ZSTD};
-use crate::paths::RolloutFile;
-use crate::record::{Event, Form, Item, Line, parse};
+use crate::paths::{RolloutFile, TRANSCRIPT};
+use crate::record::{Event, Form, HistoryBase, Item, Line, looks_like_record, parse};
 use crate::usage::{Counts, Info};
-
-/// Records that follow each other faster than this were written in one go.
-const GAP: SignedDuration = SignedDuration::from_secs(1);
 
 /// Tells what records are known by: the id of an item where it comes first, else the offset.
 #[derive(Debug, Default)]
@@ -51,48 +48,62 @@ pub(crate) fn item_id<'r>(line: &'r Line<'_>, item: Option<&'r Item<'_>>) -> Opt
 }
 
 /// The prefix that a session refers to.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Prefix {
-    /// The last event of it.
+    /// The last event of it; `None` where it is a prefix of the history that the parent itself goes on from.
     pub(crate) last: Option<EventId>,
     /// The running total of tokens at its end.
     pub(crate) total: Option<Counts>,
+    /// Where the last record of it ends, if that is another place than the session says.
+    pub(crate) moved: Option<u64>,
 }
 
-/// Reads the prefix of `session` up to an ordinal. `None` = its files do not hold that much.
+/// Reads the prefix of another session that `base` names. `None` = its files do not hold that much.
+///
+/// Of several files, which reverts began, it is in the one where it ends at the place that `base` gives, else in the newest.
 ///
 /// # Errors
 /// When a file cannot be read.
-pub(crate) fn prefix(session: &str, files: &[RolloutFile], end: u64) -> io::Result<Option<Prefix>> {
-    let mut found = Prefix { last: None, total: None };
-    let (mut reached, mut first) = (None, None);
+pub(crate) fn prefix(base: &HistoryBase, files: &[RolloutFile]) -> io::Result<Option<Prefix>> {
+    let mut found = None;
     for file in files {
-        let ids = Ids::new(&FORMAT, session, &file.source);
-        let mut natives = Natives::default();
-        each_line(&mut open(&file.path)?, |text, at| {
-            let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return true };
-            let item: Option<Item<'_>> = line.payload.as_ref().and_then(parse);
-            let native = natives.of(item_id(&line, item.as_ref()), at);
-            if let Some(ordinal) = line.ordinal {
-                first.get_or_insert(ordinal);
-                if ordinal >= end {
-                    reached = Some(end);
-                    return false;
-                }
-                reached = reached.max(Some(ordinal + 1));
-                found.last = Some(ids.event(native, 0));
-                if let Some(info) = total(&line) {
-                    found.total = Some(info.total_token_usage);
-                }
-            }
-            true
-        })?;
+        let Some(prefix) = prefix_in(base, file)? else { continue };
+        let exact = prefix.moved.is_none();
+        found = Some(prefix);
+        if exact {
+            break;
+        }
     }
-    if first.is_some_and(|first| end <= first) {
-        // The prefix ends before the parent's own records begin: it belongs to the parent's parent.
-        return Ok(Some(Prefix { last: None, total: None }));
+    Ok(found)
+}
+
+fn prefix_in(base: &HistoryBase, file: &RolloutFile) -> io::Result<Option<Prefix>> {
+    let ids = Ids::new(&FORMAT, &base.thread_id, &file.source);
+    let mut natives = Natives::default();
+    let mut found = Prefix::default();
+    let (mut first, mut reached) = (None, None);
+    transcript::each(open(&file.path)?, looks_like_record, |text, span| {
+        let Ok(line) = serde_json::from_str::<Line<'_>>(text) else { return false };
+        let item: Option<Item<'_>> = line.payload.as_ref().and_then(parse);
+        let native = natives.of(item_id(&line, item.as_ref()), span.at);
+        let Some(ordinal) = line.ordinal else { return false };
+        first.get_or_insert(ordinal);
+        if ordinal >= base.end_ordinal_exclusive {
+            reached = Some(base.end_ordinal_exclusive);
+            return true;
+        }
+        reached = reached.max(Some(ordinal.saturating_add(1)));
+        found.last = Some(ids.event(native, 0));
+        found.total = total(&line).map(|info| info.total_token_usage).or(found.total);
+        // The line feed is counted.
+        found.moved = Some(span.at + span.len + 1).filter(|end| base.end_byte_offset.is_some_and(|told| told != *end));
+        false
+    })?;
+    if first.is_some_and(|first| base.end_ordinal_exclusive <= first) {
+        // It is in a file before this one, or in what the parent itself goes on from.
+        return Ok((file.source == TRANSCRIPT).then(Prefix::default));
     }
-    Ok((reached >= Some(end)).then_some(found))
+    Ok((reached >= Some(base.end_ordinal_exclusive)).then_some(found))
 }
 
 fn total(line: &Line<'_>) -> Option<Info> {
@@ -101,8 +112,23 @@ fn total(line: &Line<'_>) -> Option<Info> {
     event.info.filter(|_| event.r#type.as_deref() == Some("token_count"))
 }
 
-/// Up to which offset the records of `child` are copies of the session that its second header names. With the files of that
-/// session at hand by what the records say, else by the time: copies are written in one go.
+/// Whether a rollout reaches the ordinal before which its records are said to be copies.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn reaches(child: &mut File, ordinal: u64) -> io::Result<bool> {
+    let mut reached = false;
+    child.seek(SeekFrom::Start(0))?;
+    each_line(&mut *child, |text, _| {
+        let own = serde_json::from_str::<Line<'_>>(text).ok().and_then(|line| line.ordinal);
+        reached = own.is_some_and(|own| own >= ordinal);
+        !reached
+    })?;
+    child.seek(SeekFrom::Start(0))?;
+    Ok(reached)
+}
+
+/// Up to which offset the records of `child` are those of the session in `parent`, told by what they say.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -115,24 +141,14 @@ pub(crate) fn copied(child: &mut File, parent: &[RolloutFile]) -> io::Result<u64
         })?;
     }
     let mut originals = originals.into_iter();
-    let (mut end, mut number, mut before) = (0, 0_u64, None);
+    let (mut end, mut is_header) = (0, true);
     child.seek(SeekFrom::Start(0))?;
     each_line(&mut *child, |text, at| {
-        let time =
-            serde_json::from_str::<Line<'_>>(text).ok().and_then(|l| l.timestamp?.text()?.parse::<Timestamp>().ok());
-        let is_copy = match number {
-            0 => true,
-            _ if parent.is_empty() => match (before, time) {
-                (Some(before), Some(time)) => time.duration_since(before) < GAP,
-                _ => false,
-            },
-            _ => digest(text).is_none_or(|own| originals.next() == Some(own)),
-        };
-        if is_copy && number > 0 {
+        let Some(own) = digest(text).filter(|_| !std::mem::take(&mut is_header)) else { return true };
+        let is_copy = originals.next() == Some(own);
+        if is_copy {
             end = at + text.len() as u64;
         }
-        before = time;
-        number += 1;
         is_copy
     })?;
     child.seek(SeekFrom::Start(0))?;

@@ -11,9 +11,10 @@ use serde::Deserialize;
 
 use crate::FORMAT;
 use crate::lineage;
-use crate::paths::{Role, Session, discover};
+use crate::paths::{Session, discover};
 use crate::record::{Form, Item, Line, Meta, parse};
 use crate::rollout::typed_prompt;
+use crate::sidecars::Role;
 
 /// How much is read at either end of a rollout, in bytes.
 const WINDOW: u64 = 256 << 10;
@@ -29,17 +30,16 @@ pub fn list(path: &Path) -> io::Result<Listing> {
     let unrecognised = |p: &Path| found.unrecognised.iter().any(|u| u == p);
     let agents: std::collections::HashSet<&str> =
         found.sessions.iter().flat_map(|s| &s.offspring).filter(|c| !c.is_fork).map(|c| c.id.as_str()).collect();
-    let mut names = HashMap::new();
+    let mut names: HashMap<&Path, HashMap<String, String>> = HashMap::new();
     let mut listing = Listing::default();
     for session in &found.sessions {
         let Some(path) = session.path().filter(|p| !unrecognised(p)) else { continue };
         if session.id().is_some_and(|id| agents.contains(id)) {
             continue;
         }
-        if let Some(index) = session.sidecars.iter().find(|s| s.role == Role::Index).filter(|_| names.is_empty()) {
-            names = names_in(&index.path);
-        }
-        match listed(session, path, &names) {
+        let index = session.sidecars.iter().find(|s| s.role == Role::Index);
+        let names = index.map(|index| &*names.entry(&index.path).or_insert_with(|| names_in(&index.path)));
+        match listed(session, path, names) {
             Ok(listed) => listing.sessions.push(listed),
             Err(_) => listing.unrecognised.push(path.into()),
         }
@@ -48,7 +48,7 @@ pub fn list(path: &Path) -> io::Result<Listing> {
     Ok(listing)
 }
 
-fn listed(session: &Session, path: &Path, names: &HashMap<String, String>) -> io::Result<Listed> {
+fn listed(session: &Session, path: &Path, names: Option<&HashMap<String, String>>) -> io::Result<Listed> {
     let meta = fs::metadata(path)?;
     let (mut directory, mut branch, mut prompt) = (None, None, None);
     for line in BufReader::new(lineage::open(path)?.take(WINDOW)).split(b'\n') {
@@ -71,7 +71,7 @@ fn listed(session: &Session, path: &Path, names: &HashMap<String, String>) -> io
             break;
         }
     }
-    let name = session.id().and_then(|id| names.get(id).cloned());
+    let name = session.id().and_then(|id| names?.get(id).cloned());
     let title_from = if name.is_some() { Some(TitleFrom::User) } else { prompt.as_ref().map(|_| TitleFrom::Prompt) };
     let recorded = last_time(path, meta.len())?.map(|time| (time, TimeFrom::Record));
     let written = || {

@@ -9,9 +9,13 @@ use std::sync::Arc;
 use crate::compressed::{Content, ZSTD};
 use crate::first::First;
 use crate::record::{Form, Line};
+use crate::sidecars::{Role, Sidecar};
 
 /// How much of a file is looked at to tell what it is, in bytes.
 const HEAD: u64 = 256 << 10;
+
+/// Name of the source that is the first rollout of a session.
+pub(crate) const TRANSCRIPT: &str = "transcript";
 
 /// A file of a session.
 #[derive(Clone, Debug)]
@@ -22,26 +26,8 @@ pub(crate) struct RolloutFile {
     pub(crate) locator: String,
     /// Name of its source in the log.
     pub(crate) source: String,
-}
-
-/// What lies beside the rollouts and holds lines of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// `session_index.jsonl`: names.
-    Index,
-    /// `history.jsonl`: prompts as they were typed.
-    History,
-}
-
-/// A file that all sessions share.
-#[derive(Clone, Debug)]
-pub(crate) struct Sidecar {
-    pub(crate) role: Role,
-    /// Name of its source in the log.
-    pub(crate) source: &'static str,
-    /// Path within what was imported.
-    pub(crate) locator: String,
-    pub(crate) path: PathBuf,
+    /// The compressed file of the same name, which the client does not read where the plain one is there.
+    pub(crate) twin: Option<PathBuf>,
 }
 
 /// A session that was made from this one.
@@ -65,7 +51,7 @@ pub struct Session {
     pub(crate) parent: Vec<RolloutFile>,
     /// Sessions that were made from this one.
     pub(crate) offspring: Vec<Offspring>,
-    /// What else holds lines of it, in the order of source names.
+    /// What else holds something of it, in the order of source names.
     pub(crate) sidecars: Vec<Sidecar>,
 }
 
@@ -86,10 +72,10 @@ impl Session {
         self.files.first().map(|f| f.path.as_path())
     }
 
-    /// The session without what lies beside its rollouts.
+    /// The session without what lies beside its rollouts, but for messages that wait: they bear on what is to be done.
     #[must_use]
     pub fn alone(mut self) -> Self {
-        self.sidecars.clear();
+        self.sidecars.retain(|sidecar| sidecar.role == Role::Queue);
         self
     }
 
@@ -155,31 +141,38 @@ pub fn discover(path: &Path) -> io::Result<Discovery> {
     files_below(path, &mut files)?;
     files.sort();
     let mut found = Discovery::default();
-    let names: BTreeSet<PathBuf> = files.iter().cloned().collect();
     let mut rollouts: Vec<(RolloutFile, First)> = Vec::new();
     for file in files.into_iter().filter(|f| is_transcript(f)) {
-        // Where both are there, the client reads the plain one.
-        if file.extension().is_some_and(|e| e == "zst") && names.contains(&file.with_extension("")) {
-            found.beside.push(file);
+        // The plain file comes first.
+        if let Some((plain, _)) = rollouts.last_mut().filter(|(plain, _)| is_twin(&file, &plain.path)) {
+            plain.twin = Some(file);
             continue;
         }
-        let head = head(&file)?;
-        let is_empty = head.iter().all(u8::is_ascii_whitespace) && is_rollout(&file);
-        if !recognises(&head) && !is_empty {
+        // What cannot be read is told when it is imported.
+        let should_hold = head(&file).map_or(is_rollout(&file), |head| {
+            recognises(&head) || head.iter().all(u8::is_ascii_whitespace) && is_rollout(&file)
+        });
+        if !should_hold {
             if is_rollout(&file) {
                 found.unrecognised.push(file);
             }
             continue;
         }
-        let mut first = First::of(&file)?;
+        let mut first = First::of(&file).unwrap_or_default();
         first.id = first.id.or_else(|| thread_in_name(&file));
         let locator = file.strip_prefix(path).unwrap_or(&file).to_string_lossy().into_owned();
-        rollouts.push((RolloutFile { source: "transcript".into(), path: file, locator }, first));
+        rollouts.push((RolloutFile { source: TRANSCRIPT.into(), path: file, locator, twin: None }, first));
     }
     found.sessions = sessions(rollouts);
+    // What was read of a file is shared by all its sessions.
+    let mut homes: BTreeMap<PathBuf, Vec<Sidecar>> = BTreeMap::new();
     for session in &mut found.sessions {
         let own = session.path().and_then(home_of).filter(|home| home.starts_with(path));
-        session.sidecars = own.map(|home| sidecars(home, path)).unwrap_or_default();
+        let Some(home) = own.map(Path::to_path_buf) else { continue };
+        let shared = homes.entry(home.clone()).or_insert_with(|| sidecars(&home, path));
+        session.sidecars.clone_from(shared);
+        session.sidecars.extend(session.id.as_deref().and_then(|id| lock(&home, path, id)));
+        session.sidecars.sort_by_key(|sidecar| sidecar.role.source());
     }
     Ok(found)
 }
@@ -242,11 +235,11 @@ fn discover_file(path: &Path) -> io::Result<Discovery> {
     let id = first.id.clone().or_else(|| thread_in_name(path));
     let reverted = id.is_some() && first.base.as_ref().map(|b| &b.thread_id) == id.as_ref();
     let locator = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let source = if reverted { revert_source(path) } else { "transcript".into() };
+    let source = if reverted { revert_source(path) } else { TRANSCRIPT.into() };
     if let Some(home) = home_of(path) {
         found.beside.extend(sidecars(home, home).into_iter().map(|s| s.path));
     }
-    found.sessions.push(Session::of(id, vec![RolloutFile { path: path.into(), locator, source }]));
+    found.sessions.push(Session::of(id, vec![RolloutFile { path: path.into(), locator, source, twin: None }]));
     Ok(found)
 }
 
@@ -258,15 +251,38 @@ fn home_of(rollout: &Path) -> Option<&Path> {
     rollout.ancestors().find(|p| p.file_name().is_some_and(|n| FOLDERS.iter().any(|f| n == *f)))?.parent()
 }
 
-/// The files of a `CODEX_HOME` that hold lines of many sessions. `root` is what was imported.
+/// The files of a `CODEX_HOME` that hold something of sessions. `root` is what was imported.
 fn sidecars(home: &Path, root: &Path) -> Vec<Sidecar> {
-    let of = |role, source: &'static str, name: &str| {
-        let path = home.join(name);
+    let of = |role, path: PathBuf| {
         let locator = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-        path.is_file().then_some(Sidecar { role, source, locator, path })
+        path.is_file().then(|| Sidecar::new(role, path, locator))
     };
-    let all = [of(Role::History, "history", "history.jsonl"), of(Role::Index, "index", "session_index.jsonl")];
-    all.into_iter().flatten().collect()
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().filter_map(|e| Some(e.ok()?.path()));
+    // The client numbers the forms of its databases; the others are of older clients.
+    let newest = |name: &str| {
+        let number = |path: &Path| -> Option<u64> {
+            path.file_name()?.to_str()?.strip_prefix(name)?.strip_suffix(".sqlite")?.parse().ok()
+        };
+        entries(home).filter_map(|path| Some((number(&path)?, path))).max().map(|(_, path)| path)
+    };
+    let mut all = Vec::new();
+    for role in Role::ALL {
+        match role {
+            Role::History => all.extend(of(role, home.join("history.jsonl"))),
+            Role::Index => all.extend(of(role, home.join("session_index.jsonl"))),
+            Role::Queue => all.extend(newest("queue_").and_then(|path| of(role, path))),
+            Role::State => all.extend(newest("state_").and_then(|path| of(role, path))),
+            Role::Lock => {}
+        }
+    }
+    all
+}
+
+/// The lock of a thread.
+fn lock(home: &Path, root: &Path, thread: &str) -> Option<Sidecar> {
+    let path = home.join("thread-writer-locks").join(format!("{thread}.lock"));
+    let locator = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+    (is_id(thread) && path.is_file()).then(|| Sidecar::new(Role::Lock, path, locator))
 }
 
 /// Name of the source of a file that a revert began: after the id that its name ends in.
@@ -301,6 +317,11 @@ fn is_id(text: &str) -> bool {
 fn is_transcript(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with(".jsonl") || name.ends_with(".jsonl.zst")
+}
+
+/// Whether a file is the compressed form of another one, by their names.
+fn is_twin(file: &Path, plain: &Path) -> bool {
+    file.extension().is_some_and(|e| e == "zst") && file.with_extension("") == plain
 }
 
 fn is_rollout(path: &Path) -> bool {

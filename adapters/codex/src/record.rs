@@ -138,6 +138,16 @@ pub(crate) struct Meta<'a> {
     pub(crate) instructions: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) git: Option<Git<'a>>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) dynamic_tools: Option<Vec<Tool<'a>>>,
+}
+
+/// A tool of the program that started a session.
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+pub(crate) struct Tool<'a> {
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) name: Option<Str<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -158,6 +168,8 @@ pub(crate) struct Git<'a> {
 pub(crate) struct HistoryBase {
     pub(crate) thread_id: String,
     pub(crate) end_ordinal_exclusive: u64,
+    #[serde(default, deserialize_with = "number")]
+    pub(crate) end_byte_offset: Option<u64>,
 }
 
 /// `turn_context`, and the settings of a thread.
@@ -198,7 +210,7 @@ pub(crate) struct Item<'a> {
     pub(crate) call_id: Option<Str<'a>>,
     #[serde(default, deserialize_with = "text")]
     pub(crate) name: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "text")]
+    #[serde(default, deserialize_with = "text_or_json")]
     pub(crate) namespace: Option<Str<'a>>,
     pub(crate) arguments: Option<Raw<'a>>,
     pub(crate) input: Option<Raw<'a>>,
@@ -211,6 +223,11 @@ pub(crate) struct Item<'a> {
 }
 
 impl Item<'_> {
+    /// The turn that the client says it belongs to.
+    pub(crate) fn turn(&self) -> Option<&str> {
+        self.internal_chat_message_metadata_passthrough.as_ref()?.turn_id.as_deref()
+    }
+
     /// What the client says each part of the content is.
     pub(crate) fn kinds(&self) -> &[String] {
         self.internal_chat_message_metadata_passthrough
@@ -222,6 +239,8 @@ impl Item<'_> {
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Passthrough {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) turn_id: Option<String>,
     #[serde(default)]
     pub(crate) content_item_kinds: Vec<String>,
 }
@@ -244,6 +263,8 @@ pub(crate) struct Event<'a> {
     pub(crate) r#type: Option<Str<'a>>,
     #[serde(default, deserialize_with = "text")]
     pub(crate) turn_id: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) thread_id: Option<Str<'a>>,
     pub(crate) turn_attribution: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "text")]
     pub(crate) root_turn_id: Option<Str<'a>>,
@@ -305,8 +326,7 @@ pub(crate) struct Done<'a> {
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct Compacted<'a> {
     pub(crate) message: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) replacement_history: Option<Vec<Raw<'a>>>,
+    pub(crate) replacement_history: Option<Raw<'a>>,
 }
 
 /// `token_usage_record`.
@@ -358,6 +378,12 @@ fn characters(raw: &RawValue) -> Option<Str<'_>> {
 
 fn text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Str<'de>>, D::Error> {
     <&RawValue>::deserialize(d).map(characters)
+}
+
+/// A string; of any other value but `null` its JSON.
+fn text_or_json<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Str<'de>>, D::Error> {
+    let raw = <&'de RawValue>::deserialize(d)?;
+    Ok(characters(raw).or_else(|| Some(raw.get().into()).filter(|_| raw.get() != "null")))
 }
 
 fn lenient<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {

@@ -13,6 +13,9 @@ const SHELLS: &[&str] = &["exec_command", "shell", "shell_command", "local_shell
 /// Tools of which an output alone says that they did what they do.
 const DONE_WHEN_TOLD: &[&str] = &["update_plan", "create_goal", "update_goal", "get_goal"];
 
+/// The tool by which the model asks a person.
+pub(crate) const QUESTION: &str = "request_user_input";
+
 fn is_own(namespace: Option<&str>) -> bool {
     namespace.is_none_or(|n| OWN_NAMESPACES.contains(&n))
 }
@@ -25,16 +28,50 @@ pub(crate) fn effect(name: &str, namespace: Option<&str>) -> Option<EffectClass>
     Some(match name {
         "view_image" => EffectClass::ReadLocal,
         "apply_patch" => EffectClass::WriteLocal,
-        "update_plan" | "create_goal" | "update_goal" | "get_goal" | "request_user_input" => EffectClass::Pure,
+        "update_plan" | "create_goal" | "update_goal" | "get_goal" | QUESTION => EffectClass::Pure,
         _ => return None,
     })
+}
+
+/// Whether it runs a command.
+pub(crate) fn is_shell(name: &str, namespace: Option<&str>) -> bool {
+    is_own(namespace) && SHELLS.contains(&name)
+}
+
+/// Tools that have to do with other agents.
+const AGENTS: &[&str] = &[
+    "spawn_agent",
+    "send_input",
+    "send_message",
+    "followup_task",
+    "wait",
+    "wait_agent",
+    "resume_agent",
+    "close_agent",
+    "interrupt_agent",
+    "list_agents",
+];
+
+/// Whether what the screen shows as `what` can be a call of the tool. `dynamic`: the calling program has a tool of this name.
+pub(crate) fn fits(what: &str, name: &str, namespace: Option<&str>, dynamic: bool) -> bool {
+    let own = is_own(namespace) && !dynamic && !name.contains("__");
+    let builtin = SHELLS.contains(&name) || AGENTS.contains(&name) || effect(name, namespace).is_some();
+    match what {
+        "CommandExecution" => own && SHELLS.contains(&name),
+        "FileChange" => own && name == "apply_patch",
+        "ImageView" => own && name == "view_image",
+        "CollabAgentToolCall" | "SubAgentActivity" => own && AGENTS.contains(&name),
+        "DynamicToolCall" => dynamic || !(own && builtin),
+        "McpToolCall" => !dynamic && !(own && builtin),
+        _ => false,
+    }
 }
 
 /// What a call of the tool is, apart from a tool call.
 pub(crate) fn kind(name: &str, namespace: Option<&str>) -> Option<ActionKind> {
     match name {
         _ if !is_own(namespace) => None,
-        "request_user_input" => Some(ActionKind::Question),
+        QUESTION => Some(ActionKind::Question),
         "spawn_agent" => Some(ActionKind::Spawn),
         _ => None,
     }
@@ -60,23 +97,47 @@ const UNSUPPORTED: [&str; 2] = ["unsupported call: ", "unsupported custom tool c
 const BAD_ARGUMENTS: &str = "failed to parse function arguments: ";
 const BAD_PATCH: &str = "apply_patch verification failed";
 const REJECTED: &str = "exec_command failed: CreateProcess { message: \"Rejected(\\\"";
+const REJECTED_END: &str = "\\\")\" }";
 const BY_USER: &str = "rejected by user\\\")\" }";
 
-/// Whether an output can be none of the client's own: those are sentences, or one word.
-fn is_no_sentence(text: &str) -> bool {
-    !text.is_empty() && text != "aborted" && !text.contains(char::is_whitespace)
+/// Whether an output can be none of the client's own: those are sentences, one word, or JSON.
+pub(crate) fn is_bare(text: &str) -> bool {
+    !text.is_empty() && text != "aborted" && !text.starts_with('{') && !text.contains(char::is_whitespace)
 }
 
-/// Reads an output. `text` is its text, or its first text where it is a list; `is_list` says that it is one. `alone` says
-/// that the dialect has no other record of what a command did.
-pub(crate) fn verdict(name: &str, namespace: Option<&str>, text: &str, is_list: bool, alone: bool) -> Verdict {
+/// Whether an output is the name of a file with an extension and nothing else. Any other word may be why it failed.
+fn is_file_name(text: &str) -> bool {
+    let is_word =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    text.split_once('.').is_some_and(|(stem, extension)| is_word(stem) && is_word(extension))
+}
+
+/// What stands in an output of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Outputs {
+    /// The head of the client, and another record tells what the command did.
+    #[default]
+    Headed,
+    /// The head of the client, as far as is known, and no other record tells what the command did.
+    Alone,
+    /// Whatever the command printed: what looks like a text of the client can be one of the command.
+    Bare,
+}
+
+/// Reads an output. `text` is its text, or its first text where it is a list; `is_list` says that it is one.
+pub(crate) fn verdict(name: &str, namespace: Option<&str>, text: &str, is_list: bool, outputs: Outputs) -> Verdict {
     use Verdict::{DeniedByPolicy, DeniedByUser, Ended, Open};
     let refused = Ended(Outcome::Failed, Applied::No);
+    // Tools of servers had no namespace in older clients, and two underscores in their names.
+    if !is_own(namespace) || name.contains("__") {
+        return Open;
+    }
     if UNSUPPORTED.iter().any(|opening| text.strip_prefix(opening) == Some(name)) {
         return refused;
     }
-    if !is_own(namespace) {
-        return Open;
+    let listed = SHELLS.contains(&name) && !is_list && is_file_name(text);
+    if SHELLS.contains(&name) && outputs == Outputs::Bare {
+        return if listed { Ended(Outcome::Succeeded, Applied::Yes) } else { Open };
     }
     let known = SHELLS.contains(&name)
         || DONE_WHEN_TOLD.contains(&name)
@@ -88,10 +149,11 @@ pub(crate) fn verdict(name: &str, namespace: Option<&str>, text: &str, is_list: 
     match name {
         _ if SHELLS.contains(&name) => match text.strip_prefix(REJECTED) {
             Some(why) if why == BY_USER => DeniedByUser,
-            Some(_) => DeniedByPolicy,
+            Some(why) if why.ends_with(REJECTED_END) => DeniedByPolicy,
+            Some(_) => Open,
             None => match command(text) {
                 // Other programs than the client write outputs without its head.
-                Open if alone && is_no_sentence(text) => Ended(Outcome::Succeeded, Applied::Yes),
+                Open if outputs == Outputs::Alone && listed => Ended(Outcome::Succeeded, Applied::Yes),
                 verdict => verdict,
             },
         },
@@ -111,7 +173,7 @@ pub(crate) fn verdict(name: &str, namespace: Option<&str>, text: &str, is_list: 
         },
         "view_image" if is_list => Ended(Outcome::Succeeded, Applied::Yes),
         "view_image" => refused,
-        "request_user_input" if text.starts_with("{\"answers\"") => Ended(Outcome::Succeeded, Applied::Yes),
+        QUESTION if text.starts_with("{\"answers\"") => Ended(Outcome::Succeeded, Applied::Yes),
         _ if DONE_WHEN_TOLD.contains(&name) => Ended(Outcome::Succeeded, Applied::Yes),
         _ => Open,
     }
@@ -188,11 +250,18 @@ mod tests {
             ("exec_command", Some("mcp__demo"), user, Open),
             ("lookup", None, "failed to parse function arguments: x", Open),
             ("lookup", None, "aborted", Open),
+            ("demo__echo", None, "unsupported call: demo__echo", Open),
+            ("echo", Some("mcp__demo"), "unsupported call: echo", Open),
+            ("exec_command", None, &format!("{}x", user), Open),
         ];
         for (name, namespace, text, want) in cases {
-            assert_eq!(verdict(name, namespace, text, false, false), want, "{name}: {text}");
+            assert_eq!(verdict(name, namespace, text, false, Outputs::Headed), want, "{name}: {text}");
         }
-        let alone = |text| verdict("exec_command", None, text, false, true);
-        assert_eq!([alone("a.txt"), alone("aborted"), alone("exec command rejected by user")], [good, Open, Open]);
+        let read = |outputs| move |text| verdict("exec_command", None, text, false, outputs);
+        let alone = ["a.txt", "aborted", "exec command rejected by user", user].map(read(Outputs::Alone));
+        assert_eq!(alone, [good, Open, Open, DeniedByUser]);
+        let bare =
+            ["a.txt", "aborted", user, rule, &printed, "failed to parse function arguments: x", "Exit code: 0\n"];
+        assert_eq!(bare.map(read(Outputs::Bare)), [good, Open, Open, Open, Open, Open, Open]);
     }
 }

@@ -39,7 +39,8 @@ impl Counts {
     }
 
     fn total(&self) -> u64 {
-        self.total_tokens.unwrap_or_else(|| self.input_tokens.unwrap_or(0) + self.output_tokens.unwrap_or(0))
+        self.total_tokens
+            .unwrap_or_else(|| self.input_tokens.unwrap_or(0).saturating_add(self.output_tokens.unwrap_or(0)))
     }
 }
 

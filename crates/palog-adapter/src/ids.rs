@@ -44,6 +44,8 @@ pub enum Native<'a> {
     Offset(u64),
     /// A row of a database: its table, its key, and the digest of its line.
     Row(&'a str, &'a str, &'a str),
+    /// Nothing: the importer says it of itself.
+    Own,
 }
 
 /// Makes the ids of the events of one source.
@@ -73,6 +75,7 @@ impl Ids {
             Native::Row(table, key, digest) => {
                 id(self.format, "event", &[&self.session, &self.role, "row", table, key, digest, &ordinal])
             }
+            Native::Own => id(self.format, "event", &[&self.session, &self.role, "own", &ordinal]),
         })
     }
 }

@@ -102,7 +102,7 @@ impl Log {
     pub fn is_main(source: &str) -> bool {
         ["transcript", "store", "export"].contains(&source)
             || source.starts_with("revert/")
-            || source.strip_prefix("agent/").is_some_and(|id| !id.ends_with(".meta"))
+            || source.starts_with("agent/")
     }
 
     /// The records that events point to, in the order in which the log first does.

@@ -270,10 +270,12 @@ fn parent(log: &Log, logs: &[Log]) -> Option<(PathBuf, u64)> {
     Some((parent.path.clone(), json::count(parent.event(json::text(named, "/event")?)?, "/seq")?))
 }
 
-fn context(log: &Path, at: At<'_>) -> Result<Vec<Value>, String> {
+/// The context at a place. That the log goes on from another one, if it does, is all that it lacks.
+fn context(log: &Path, at: At<'_>, goes_on: bool) -> Result<Vec<Value>, String> {
     let file = File::open(log).map_err(|e| e.to_string())?;
     let context = openai::context(file, at, Some(&BlobStore::beside(log))).map_err(|e| e.to_string())?;
-    if !context.omitted.is_empty() {
+    let elsewhere = context.omitted.iter().filter(|o| o.log.is_some() && o.event.is_some()).count();
+    if (elsewhere, context.omitted.len()) != (usize::from(goes_on), usize::from(goes_on)) {
         return Err(format!("omitted: {:?}", context.omitted));
     }
     context.input.iter().map(|item| json::value(item.get()).map_err(|e| e.to_string())).collect()
@@ -283,10 +285,10 @@ impl Request {
     fn context(&self, repairs: &[&Repair]) -> Result<(Vec<Value>, BTreeMap<&'static str, usize>), String> {
         let Place { log, before, parent } = &self.place;
         let mut items = match parent {
-            Some((parent, last)) => context(parent, At::Seq(*last))?,
+            Some((parent, last)) => context(parent, At::Seq(*last), false)?,
             None => Vec::new(),
         };
-        items.extend(context(log, before.as_deref().map_or(At::Head, At::Before))?);
+        items.extend(context(log, before.as_deref().map_or(At::Head, At::Before), parent.is_some())?);
         if let Some(probe) = self.probe {
             items.push(json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": probe}]}));
         }

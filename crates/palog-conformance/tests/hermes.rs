@@ -18,7 +18,7 @@ use import::imported;
 use libtest_mimic::{Arguments, Failed, Trial};
 use palog::recover::{Context, Verdict, recover};
 use palog::reduce::reduce;
-use palog_conformance::{Case, Expectation, Log, json};
+use palog_conformance::{Case, Expectation, Log, Source, json};
 use rusqlite::types::Value as Column;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
@@ -36,11 +36,8 @@ fn main() -> ExitCode {
             return libtest_mimic::run(&arguments, vec![broken]).exit_code();
         }
     };
-    let databases: BTreeSet<PathBuf> = cases
-        .iter()
-        .filter(|case| case.format == "hermes" && case.source.extension().is_some_and(|e| e == "db"))
-        .map(|case| case.source.clone())
-        .collect();
+    let databases: BTreeSet<PathBuf> =
+        cases.iter().filter_map(Case::source).filter(|source| is_database(source)).map(|s| s.path.clone()).collect();
     for path in &databases {
         add(&mut trials, "rows", path, accounted);
         add(&mut trials, "log beside", path, same_with_a_log);
@@ -53,6 +50,10 @@ fn main() -> ExitCode {
         if count == 25 { Ok(()) } else { Err(Failed::from(format!("{count} databases"))) }
     }));
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn is_database(source: &Source) -> bool {
+    source.format == "hermes" && source.path.extension().is_some_and(|e| e == "db")
 }
 
 fn add(trials: &mut Vec<Trial>, what: &str, path: &Path, test: fn(&Path) -> Result<(), String>) {
@@ -232,12 +233,11 @@ fn may_have_run(path: &Path) -> Result<BTreeMap<String, BTreeSet<String>>, Strin
         content: String,
         call: String,
         calls: Vec<(String, String)>,
-        finish: String,
     }
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(text)?;
     let messages = collect(
         &database,
-        "SELECT session_id, role, content, tool_call_id, tool_calls, finish_reason FROM messages ORDER BY id",
+        "SELECT session_id, role, content, tool_call_id, tool_calls FROM messages ORDER BY id",
         |row| {
             let word = |at| Ok::<_, rusqlite::Error>(row.get::<_, Option<String>>(at)?.unwrap_or_default());
             let list: Value = serde_json::from_str(&word(4)?).unwrap_or_default();
@@ -252,7 +252,6 @@ fn may_have_run(path: &Path) -> Result<BTreeMap<String, BTreeSet<String>>, Strin
                 content: word(2)?,
                 call: word(3)?,
                 calls,
-                finish: word(5)?,
             })
         },
     )?;
@@ -275,7 +274,6 @@ fn may_have_run(path: &Path) -> Result<BTreeMap<String, BTreeSet<String>>, Strin
                     open.insert(id.clone());
                 }
             }
-            let _ = &message.finish;
         }
         found.insert(session, open);
     }
@@ -321,16 +319,14 @@ fn cut(path: &Path) -> Result<(), String> {
 /// The small reader agrees with the truths on what holds a session, so that the test above looks for the right calls.
 fn knows(cases: &[Case]) -> Result<(), String> {
     let mut holding = 0;
-    for case in
-        cases.iter().filter(|case| case.format == "hermes" && case.source.extension().is_some_and(|e| e == "db"))
-    {
-        let Expectation::Truth(truth) = &case.expectation else { continue };
-        let found = may_have_run(&case.source)?;
+    for source in cases.iter().filter_map(Case::source).filter(|source| is_database(source)) {
+        let Expectation::Truth(truth) = &source.expectation else { continue };
+        let found = may_have_run(&source.path)?;
         for session in &truth.sessions {
             let expected: BTreeSet<String> =
                 session.calls.iter().filter(|call| call.blocking).map(|call| call.call.clone()).collect();
             if found.get(&session.session) != Some(&expected) {
-                return Err(format!("{}: {found:?}, and the truth says {expected:?}", case.id));
+                return Err(format!("{}: {found:?}, and the truth says {expected:?}", source.path.display()));
             }
             holding += usize::from(!expected.is_empty());
         }

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::de::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::events::{Data, Kind};
 use crate::json::{Raw, Str};
@@ -53,7 +53,6 @@ impl<'a> Time<'a> {
     /// The time `time`, in microseconds; `None` outside of the years 0000 to 9999.
     #[must_use]
     pub fn of(time: SystemTime) -> Option<Time<'static>> {
-        const DAY: i64 = 86_400;
         let (seconds, nanos) = match time.duration_since(UNIX_EPOCH) {
             Ok(after) => (i64::try_from(after.as_secs()).ok()?, after.subsec_nanos()),
             Err(before) => {
@@ -78,6 +77,21 @@ impl<'a> Time<'a> {
         &self.0
     }
 
+    /// The time this many seconds later; `None` after the year 9999.
+    #[must_use]
+    pub fn plus(&self, seconds: u64) -> Option<Time<'static>> {
+        let text = self.0.as_str();
+        let number = |range: std::ops::Range<usize>| text.get(range).and_then(|digits| digits.parse::<i64>().ok());
+        let days = days_of(number(0..4)?, number(5..7)?, number(8..10)?);
+        let of_day = number(11..13)? * 3600 + number(14..16)? * 60 + number(17..19)?;
+        let all = (days * DAY + of_day).checked_add(i64::try_from(seconds).ok()?)?;
+        let (year, month, day) = civil(all.div_euclid(DAY));
+        let (second, fraction) = (all.rem_euclid(DAY), &text[19..]);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        (year <= 9999)
+            .then(|| Time(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}").into()))
+    }
+
     /// Whole seconds and the fraction without trailing zeros: what two times are compared by.
     fn key(&self) -> (&str, &str) {
         let text = self.0.as_str();
@@ -92,6 +106,9 @@ impl<'a> Time<'a> {
     }
 }
 
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
 /// Year, month and day of the proleptic Gregorian calendar, from days since 1970-01-01. After Howard Hinnant,
 /// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>: a year that begins in March ends in its leap day.
 fn civil(days: i64) -> (i64, i64, i64) {
@@ -102,6 +119,14 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let march = (5 * of_year + 2) / 153;
     let (day, month) = (of_year - (153 * march + 2) / 5 + 1, (march + 2) % 12 + 1);
     (era * 400 + year + i64::from(month <= 2), month, day)
+}
+
+/// Days since 1970-01-01, from year, month and day: the other way round.
+fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    let (year, march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * march + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 impl PartialOrd for Time<'_> {
@@ -276,7 +301,7 @@ pub struct Event<'a> {
     #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
     pub copy: Option<Copy<'a>>,
     /// The native records that it came from.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "located", skip_serializing_if = "Vec::is_empty")]
     pub src: Vec<Src<'a>>,
     /// `true`: a reader that does not know the type may pass over the event.
     #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
@@ -285,10 +310,11 @@ pub struct Event<'a> {
     #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
     pub prev: Option<Str<'a>>,
     /// Vendor members that are worth having at hand, by reverse DNS name.
-    #[serde(default, deserialize_with = "crate::wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present_object", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<std::collections::BTreeMap<String, serde_json::Value>>"))]
     pub ext: Option<Raw<'a>>,
     /// The payload; its form depends on the type.
+    #[serde(deserialize_with = "object")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, serde_json::Value>"))]
     pub data: Raw<'a>,
 }
@@ -296,6 +322,30 @@ pub struct Event<'a> {
 /// Reads a member that must be there and may be `null`.
 fn required<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(d)
+}
+
+/// Reads a member that is an object, whatever stands in it.
+fn object<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Raw<'a>, D::Error> {
+    let raw = Raw::deserialize(d)?;
+    if raw.get().starts_with('{') { Ok(raw) } else { Err(D::Error::custom("an object is expected")) }
+}
+
+fn present_object<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<Raw<'a>>, D::Error> {
+    object(d).map(Some)
+}
+
+/// Reads native records, each of which names its place (R-ENV-019).
+fn located<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Vec<Src<'a>>, D::Error> {
+    let all = Vec::<Src<'a>>::deserialize(d)?;
+    let has_place = |src: &Src<'_>| {
+        let (bytes, row) = ((src.at.is_some(), src.len.is_some()), (src.table.is_some(), src.key.is_some()));
+        matches!((bytes, row), ((true, true), (false, false)) | ((false, false), (true, true)))
+    };
+    if all.iter().all(has_place) {
+        Ok(all)
+    } else {
+        Err(D::Error::custom("`src` needs `at` and `len`, or `table` and `key`"))
+    }
 }
 
 impl<'a> Event<'a> {
@@ -447,6 +497,19 @@ mod tests {
         assert_eq!((of(253_402_300_800, 0), of(-62_167_219_201, 0)), (None, None));
     }
 
+    /// R-OWN-002
+    #[test]
+    fn a_time_can_be_later() {
+        let plus = |from, seconds| Time::parse(from).expect("a time").plus(seconds).map(|t| t.as_str().to_owned());
+        let is = |text: &str| Some(text.to_owned());
+        assert_eq!(plus("2026-11-29T12:08:59Z", 61), is("2026-11-29T12:10:00Z"));
+        assert_eq!(plus("2024-02-28T23:59:59.5Z", 1), is("2024-02-29T00:00:00.5Z"));
+        assert_eq!(plus("2025-02-28T23:59:59Z", 1), is("2025-03-01T00:00:00Z"));
+        assert_eq!(plus("0000-01-01T00:00:00Z", 0), is("0000-01-01T00:00:00Z"));
+        assert_eq!(plus("1999-12-31T23:59:60Z", 0), is("2000-01-01T00:00:00Z"));
+        assert_eq!((plus("9999-12-31T23:59:59Z", 1), plus("2026-01-01T00:00:00Z", u64::MAX)), (None, None));
+    }
+
     #[test]
     fn versions_of_the_specification_are_major_and_minor() {
         assert_eq!((version("1.0"), version("1.12-draft"), version(SPEC)), (Some((1, 0)), Some((1, 12)), Some((1, 0))));
@@ -459,6 +522,29 @@ mod tests {
         let event = Event::parse(line).expect("an event");
         assert_eq!(event.data.get(), r#"{"a":1e400,"a":"\ud83d"}"#);
         assert!(event.is_ignorable());
+    }
+
+    /// R-ENV-002, R-ENV-019, R-ENV-025
+    #[test]
+    fn payloads_are_objects_and_native_records_have_a_place() {
+        let parse = |more: &str, data: &str| {
+            let line = format!(
+                r#"{{"palog":1,"log":"l","seq":0,"id":"e","type":"x.a/b","time":null,"actor":{{"kind":"user"}},{more}"data":{data}}}"#
+            );
+            Event::parse(&line).map(|_| ()).map_err(|e| e.to_string())
+        };
+        for bad in ["[]", "null", "1", "\"{}\""] {
+            assert!(parse("", bad).expect_err(bad).contains("an object is expected"), "{bad}");
+            assert!(parse(&format!(r#""ext":{bad},"#), "{}").is_err(), "{bad}");
+        }
+        assert_eq!(parse(r#""ext": {"org.example":1},"#, " {}"), Ok(()));
+        let src = |place: &str| parse(&format!(r#""src":[{{"source":"s"{place}}}],"#), "{}");
+        for good in [r#","at":0,"len":1"#, r#","table":"t","key":"k","how":"degraded""#] {
+            assert_eq!(src(good), Ok(()), "{good}");
+        }
+        for bad in ["", r#","at":0"#, r#","len":1"#, r#","table":"t""#, r#","at":0,"len":1,"table":"t","key":"k""#] {
+            assert!(src(bad).expect_err(bad).contains("`at` and `len`"), "{bad}");
+        }
     }
 
     /// R-ENV-020

@@ -1,8 +1,13 @@
 //! The order of the lines of one log: one log id, one opening event, seqs without gaps (spec 02, "Order").
 
+use serde::{Deserialize, Serialize};
+
 use crate::diagnostic::{Code, Severity};
 use crate::envelope::Event;
 use crate::reader::Line;
+
+/// Bytes of the longest id of an event (R-ENV-007).
+const LONGEST_ID: usize = 128;
 
 /// What is wrong with the place of an event, before its payload is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,13 +19,14 @@ pub(crate) struct Finding {
 }
 
 /// Follows the order of a log. It keeps eight bytes for each event, to tell a repeated line from a conflicting one.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
     log: Option<String>,
     next: u64,
     /// Fingerprints of the lines by seq, in runs without gaps: first seq, fingerprints.
     runs: Vec<(u64, Vec<u64>)>,
     closed: bool,
+    #[serde(skip)]
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -28,6 +34,11 @@ impl Order {
     /// Id of the log, once there was an event.
     pub(crate) fn log(&self) -> Option<&str> {
         self.log.as_deref()
+    }
+
+    /// The seq that comes next.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
     }
 
     /// Takes the next event in; `false`: it has no effect. What is wrong is added to the findings.
@@ -41,6 +52,13 @@ impl Order {
                 return false;
             }
             Some(_) => {}
+        }
+        if event.id.is_empty() || event.id.len() > LONGEST_ID {
+            let why = format!("an id of {} bytes; 1 to {LONGEST_ID} are allowed", event.id.len());
+            self.error(Code::BadEnvelope, "R-ENV-007", why);
+        }
+        if line.is_some_and(|line| !begins_with_the_version(line.bytes)) {
+            self.error(Code::BadEnvelope, "R-ENV-001", "the first member is not `palog`".into());
         }
         let print = line.map_or_else(|| print_of(event), |line| fingerprint(0, line.bytes));
         if event.seq < self.next {
@@ -91,6 +109,11 @@ impl Order {
     fn find(&mut self, code: Code, severity: Severity, rule: &'static str, why: String) {
         self.findings.push(Finding { code, severity, rule, why });
     }
+}
+
+fn begins_with_the_version(line: &[u8]) -> bool {
+    let inside = line.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
+    inside.trim_ascii_start().starts_with(b"\"palog\"")
 }
 
 /// The fingerprint of an event whose line is not at hand.

@@ -9,10 +9,11 @@ use std::io::{self, Read};
 
 use memchr::memmem::Finder;
 
-use crate::blob::{BlobStore, sha256_hex};
+use crate::blob::{BlobState, BlobStore, digest, sha256_hex};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use crate::envelope::{Event, SPEC, Time};
-use crate::events::{Data, Kind};
+use crate::events::{Data, Kind, RedactionApplied};
+use crate::fence::Fence;
 use crate::json::Value;
 use crate::order::Order;
 use crate::reader::{Item, Line, Reader};
@@ -91,6 +92,7 @@ struct Missing {
 struct Validator<'o> {
     found: Validation,
     order: Order,
+    fence: Fence,
     ids: HashSet<Key, BuildHasherDefault<KeyHasher>>,
     missing: KeyMap<Missing>,
     latest: Option<Time<'static>>,
@@ -99,8 +101,11 @@ struct Validator<'o> {
     previous: Vec<u8>,
     blobs: Option<&'o BlobStore>,
     blob_mark: Finder<'static>,
+    sources: HashSet<String>,
     /// Blobs that were looked for.
     checked: HashSet<String>,
+    /// Blobs that are not there, unless a redaction took them out.
+    absent: Vec<(String, Diagnostic)>,
 }
 
 impl<'o> Validator<'o> {
@@ -108,6 +113,7 @@ impl<'o> Validator<'o> {
         Validator {
             found: Validation::default(),
             order: Order::default(),
+            fence: Fence::default(),
             ids: HashSet::default(),
             missing: KeyMap::default(),
             latest: None,
@@ -115,7 +121,9 @@ impl<'o> Validator<'o> {
             previous: Vec::new(),
             blobs: options.blobs,
             blob_mark: Finder::new(b"\"$blob\""),
+            sources: HashSet::new(),
             checked: HashSet::new(),
+            absent: Vec::new(),
         }
     }
 
@@ -132,6 +140,8 @@ impl<'o> Validator<'o> {
         self.link(event, line);
         self.id(event, line);
         self.time(event, line);
+        self.epoch(event, line);
+        self.source(event, line);
         match event.kind() {
             Kind::Unknown(name) | Kind::Vendor(name) if !event.is_ignorable() => {
                 let why = format!("{name} must be understood and is not known");
@@ -159,10 +169,6 @@ impl<'o> Validator<'o> {
 
     /// The id and the ids that the event names (R-ENV-007, R-ENV-009).
     fn id(&mut self, event: &Event<'_>, line: Line<'_>) {
-        if event.id.is_empty() || event.id.len() > 128 {
-            let why = format!("an id of {} bytes; 1 to 128 are allowed", event.id.len());
-            self.error(Code::BadEnvelope, "R-ENV-007", why, event, line);
-        }
         let key = Key::of(&event.id);
         if !self.ids.insert(key) {
             self.error(Code::DuplicateId, "R-ENV-007", format!("the id {:?} stands twice", event.id), event, line);
@@ -195,17 +201,56 @@ impl<'o> Validator<'o> {
         }
     }
 
+    /// Epochs (R-OWN-001, R-OWN-002, R-OWN-003).
+    fn epoch(&mut self, event: &Event<'_>, line: Line<'_>) {
+        let data = event.data().unwrap_or_else(|_| Data::Other("".into(), event.data.borrowed()));
+        if let Some(finding) = self.fence.admit(event, &data) {
+            self.report(finding.code, finding.severity, finding.rule, finding.why, event, line);
+        }
+    }
+
+    /// The sources that the event names (R-ENV-019).
+    fn source(&mut self, event: &Event<'_>, line: Line<'_>) {
+        for src in &event.src {
+            if !self.sources.contains(&*src.source) {
+                let why = format!("the source {:?} is not open", &*src.source);
+                self.report(Code::SourceNotOpened, Severity::Warning, "R-ENV-019", why, event, line);
+            }
+        }
+    }
+
     /// The payload of a type that is known (R-ENV-013).
     fn payload(&mut self, event: &Event<'_>, line: Line<'_>) {
         let mut data = match event.data() {
             Ok(data) => data,
             Err(e) => return self.error(Code::BadPayload, "R-ENV-013", format!("{}: {e}", event.kind), event, line),
         };
-        if let Data::LogOpened(opened) = &data
-            && minor(&opened.spec).zip(minor(SPEC)).is_some_and(|(theirs, ours)| theirs > ours)
-        {
-            let why = format!("the log is of version {}, this reader of {SPEC}", opened.spec);
-            self.report(Code::NewerMinor, Severity::Info, "R-ENV-015", why, event, line);
+        match &data {
+            Data::LogOpened(opened)
+                if minor(&opened.spec).zip(minor(SPEC)).is_some_and(|(theirs, ours)| theirs > ours) =>
+            {
+                let why = format!("the log is of version {}, this reader of {SPEC}", opened.spec);
+                self.report(Code::NewerMinor, Severity::Info, "R-ENV-015", why, event, line);
+            }
+            Data::SourceOpened(opened) => {
+                self.sources.insert(opened.source.to_string());
+            }
+            Data::ActionProposed(proposed) => {
+                let taken_from = match &proposed.args {
+                    Value::Inline(args) => Some(digest(args.get().as_bytes())),
+                    Value::Blob(blob) => Some(blob.digest.to_string()),
+                    Value::Omitted(_) => None,
+                };
+                if let Some(digest) = taken_from.filter(|digest| *digest != *proposed.args_digest) {
+                    let why = format!("the arguments of {} have the digest {digest}", proposed.action);
+                    self.error(Code::ArgsMismatch, "R-ACT-002", why, event, line);
+                }
+            }
+            _ => {}
+        }
+        if let Data::RedactionApplied(RedactionApplied { blobs: Some(gone), .. }) = &data {
+            self.absent.retain(|(digest, _)| gone.iter().all(|blob| **blob != **digest));
+            self.checked.extend(gone.iter().map(ToString::to_string));
         }
         if let Some(store) = self.blobs.filter(|_| self.blob_mark.find(event.data.get().as_bytes()).is_some()) {
             for value in data.values_mut() {
@@ -214,22 +259,30 @@ impl<'o> Validator<'o> {
         }
     }
 
-    /// A reference to a blob (R-BYT-012).
+    /// A reference to a blob (R-BYT-012, R-BYT-013).
     fn blob(&mut self, store: &BlobStore, value: &Value<'_>, event: &Event<'_>, line: Line<'_>) {
         let Value::Blob(blob) = value else { return };
         if self.checked.contains(&*blob.digest) {
             return;
         }
         self.checked.insert(blob.digest.to_string());
-        let (code, why) = match store.path(&blob.digest).map(std::fs::metadata) {
-            None => (Code::BadPayload, format!("{:?} is no digest", blob.digest)),
-            Some(Err(e)) => (Code::MissingBlob, format!("{}: {e}", blob.digest)),
-            Some(Ok(file)) if file.len() != blob.size => {
-                (Code::BlobMismatch, format!("{} has {} bytes, not {}", blob.digest, file.len(), blob.size))
+        let (code, rule, why) = match store.verify(&blob.digest) {
+            _ if store.path(&blob.digest).is_none() => {
+                (Code::BadPayload, "R-BYT-012", format!("{:?} is no digest", blob.digest))
             }
-            Some(Ok(_)) => return,
+            Ok(BlobState::Whole { size }) if size == blob.size => return,
+            Ok(BlobState::Whole { size }) => {
+                (Code::BlobMismatch, "R-BYT-012", format!("{} has {size} bytes, not {}", blob.digest, blob.size))
+            }
+            Ok(BlobState::Mismatch) => (Code::BlobMismatch, "R-BYT-013", format!("{} has other bytes", blob.digest)),
+            gone @ (Ok(BlobState::Missing) | Err(_)) => {
+                let why = gone.map_or_else(|e| e.to_string(), |_| "it is not there".into());
+                let place = Place { record: Some(event.id.to_string()), ..line.place() };
+                let found = Diagnostic::new(Code::MissingBlob, Severity::Error, place).rule("R-BYT-012");
+                return self.absent.push((blob.digest.to_string(), found.because(format!("{}: {why}", blob.digest))));
+            }
         };
-        self.error(code, "R-BYT-012", why, event, line);
+        self.error(code, rule, why, event, line);
     }
 
     fn error(&mut self, code: Code, rule: &'static str, why: String, event: &Event<'_>, line: Line<'_>) {
@@ -250,6 +303,7 @@ impl<'o> Validator<'o> {
     }
 
     fn finish(mut self) -> Validation {
+        self.absent.drain(..).for_each(|(_, found)| self.found.diagnostics.push(found));
         let mut missing: Vec<Missing> = self.missing.into_values().collect();
         missing.sort_by_key(|m| (m.place.offset, m.names.clone()));
         for Missing { names, code, place } in missing {

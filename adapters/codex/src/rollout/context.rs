@@ -6,29 +6,31 @@ use super::*;
 
 use palog::events::{Applied, CompactionTrigger, ContextCompacted, Outcome, Part, Role, WindowItem, WindowMessage};
 
+use crate::calls::Ended;
 use crate::record::Compacted;
+use crate::tools;
 
 impl Rollout {
     /// From here on the model sees the window, and what follows.
-    pub(super) fn compacted(&mut self, here: &mut Here<'_>, compacted: &Compacted<'_>) -> Written {
+    pub(super) fn compacted(&mut self, here: &mut Here<'_>, compacted: &Compacted<'_>, kind: &str) -> Written {
+        let history = compacted.replacement_history.as_ref().filter(|history| history.get() != "null");
+        let items = history.map(parse::<Vec<Raw<'_>>>);
         let mut window = Vec::new();
-        match &compacted.replacement_history {
-            Some(items) => {
+        match (&items, &compacted.message) {
+            (Some(Some(items)), _) => {
                 for raw in items {
                     window.push(self.window_item(here, raw)?);
                 }
             }
-            None => {
-                // Old clients write the summary only: the prompts before it stay.
+            // Old clients write the summary only: the prompts before it stay.
+            (None, Some(text)) if text.is_string() => {
                 let prompts = self.prompts.iter().map(|id| WindowItem::Event { event: id.hex().into(), parts: None });
                 window.extend(prompts);
-                let text = match &compacted.message {
-                    Some(text) => Value::Inline(text.borrowed()),
-                    None => missing(),
-                };
-                let message = WindowMessage { role: Role::User, parts: vec![Part::Text { text }] };
-                window.push(WindowItem::Message { message });
+                let parts = vec![Part::Text { text: Value::Inline(text.borrowed()) }];
+                window.push(WindowItem::Message { message: WindowMessage { role: Role::User, parts } });
             }
+            // What the model sees from here on is not told.
+            _ => return self.odd(here, kind),
         }
         let trigger = match &self.task {
             Some(task) if task.started => Some(CompactionTrigger::Auto),
@@ -84,10 +86,10 @@ impl Rollout {
     /// An answer of the user to a question of the model.
     pub(super) fn retained(&mut self, here: &mut Here<'_>, retained: &Retained<'_>, kind: &str) -> Written {
         let call = retained.call_id.as_deref().filter(|_| retained.r#type.as_deref() == Some("verified_answer"));
-        let Some((known, action)) = call.and_then(|call| self.calls.get_mut(call)) else {
+        let asked = call.filter(|call| self.calls.name(call).is_some_and(|name| name == tools::QUESTION));
+        let Some(Ended::Action(action)) = asked.map(|call| self.calls.end(call, None, |_| true)) else {
             return self.keep(here, kind);
         };
-        known.ended = true;
         let output = retained.questions.as_ref().map(|q| vec![Part::Json { value: Value::Inline(q.borrowed()) }]);
         self.ended(here, action, Outcome::Succeeded, Applied::Yes, output)
     }

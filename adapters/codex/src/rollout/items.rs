@@ -10,9 +10,10 @@ use palog::events::{
 use palog::json::{Omission, Omitted, OmittedReason};
 use palog::writer::args_digest;
 
+use crate::calls::Told;
 use crate::lineage::hash;
 use crate::record::Content;
-use crate::tools::{self, Verdict};
+use crate::tools::{self, Outputs, Verdict};
 
 /// Items that only the provider understands, or that have no form of their own in a log: carried as they stand.
 const OPAQUE: &[&str] = &[
@@ -99,7 +100,16 @@ impl Rollout {
         summary: bool,
         kind: &str,
     ) -> Written {
-        match item.r#type.as_deref().unwrap_or_default() {
+        let r#type = item.r#type.as_deref().unwrap_or_default();
+        let asks = [&item.arguments, &item.input, &item.action].iter().any(|member| member.is_some());
+        let calls = asks || item.call_id.is_some();
+        // None of these has anything of a call, and calls that are not the client's have no name.
+        if calls && matches!(r#type, "message" | "reasoning" | "agent_message" | "ghost_snapshot")
+            || item.name.is_some() && OPAQUE.contains(&r#type)
+        {
+            return self.odd(here, kind);
+        }
+        match r#type {
             "message" => self.message(here, item, raw, summary, kind),
             "reasoning" => {
                 self.begin_if_due(here)?;
@@ -116,7 +126,7 @@ impl Rollout {
             }
             "function_call" | "custom_tool_call" | "local_shell_call" => self.call(here, item, kind),
             "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
-                self.output(here, item, raw)
+                self.output(here, item, raw, r#type)
             }
             "agent_message" => self.agent_message(here, raw),
             other if OPAQUE.contains(&other) => {
@@ -131,10 +141,7 @@ impl Rollout {
             }
             // The client accepts it and does not use it.
             "ghost_snapshot" => self.keep(here, kind),
-            _ => {
-                self.warn_kind(Code::UnknownType, here.span, kind);
-                self.keep(here, kind)
-            }
+            _ => self.unknown(here, kind),
         }
     }
 
@@ -181,14 +188,14 @@ impl Rollout {
             Said::Interruption => ("interruption", ActorKind::Harness),
             Said::CommandOutput => ("command_output", ActorKind::Harness),
         };
-        let before = self.head;
+        let before = self.before();
         let id = self.emit(here, actor, plain(role, parts, Some(purpose)))?;
         self.remember(item, raw, id);
         if matches!(said, Said::Prompt) {
             self.prompts.push(id);
         }
         if purpose == "prompt" {
-            self.before_prompts.push((before, self.placed.len()));
+            self.before_prompts.push(before);
             self.begin(here, actor, id)?;
         }
         match directory {
@@ -224,9 +231,9 @@ impl Rollout {
         let Ok(whole) = Raw::parse(raw) else { return Ok(()) };
         let parts = vec![Part::Opaque(openai(Some("agent_message"), whole))];
         if self.is_due() && self.known.is_agent {
-            let before = self.head;
+            let before = self.before();
             let id = self.emit(here, ActorKind::Agent, plain(Role::User, parts, Some("prompt")))?;
-            self.before_prompts.push((before, self.placed.len()));
+            self.before_prompts.push(before);
             return self.begin(here, ActorKind::Agent, id);
         }
         let id = self.emit(here, ActorKind::Agent, plain(Role::User, parts, Some("notification")))?;
@@ -258,7 +265,8 @@ impl Rollout {
         let (Some(call), Some(name)) = (item.call_id.as_deref(), name) else { return self.odd(here, kind) };
         self.begin_if_due(here)?;
         let namespace = item.namespace.as_deref();
-        let action = self.calls.propose(call, name, namespace, here.copied, here.span);
+        let turn = self.turn_of(item);
+        let action = self.calls.propose(call, name, namespace, turn.as_deref(), here.copied, here.span);
         let args = match r#type {
             "function_call" => item.arguments.as_ref().map(arguments),
             "custom_tool_call" => item.input.as_ref().map(Raw::borrowed),
@@ -290,7 +298,7 @@ impl Rollout {
             .map(drop)
     }
 
-    fn output(&mut self, here: &mut Here<'_>, item: &Item<'_>, raw: &str) -> Written {
+    fn output(&mut self, here: &mut Here<'_>, item: &Item<'_>, raw: &str, r#type: &str) -> Written {
         let Some(call) = item.call_id.as_deref() else {
             // Goals reach the model as the output of no call.
             let Ok(whole) = Raw::parse(raw) else { return Ok(()) };
@@ -299,34 +307,56 @@ impl Rollout {
         };
         let text = first_text(item.output.as_ref());
         let is_list = item.output.as_ref().is_some_and(|o| o.get().starts_with('['));
-        let alone = !self.known.paginated;
-        let (verdict, ended, action) = match self.calls.get_mut(call) {
-            Some((known, action)) => {
-                known.told = true;
-                (tools::verdict(&known.name, known.namespace.as_deref(), &text, is_list, alone), known.ended, action)
+        let turn = self.turn_of(item);
+        let (verdict, action) = match self.calls.output(call, turn.as_deref()) {
+            Some(Told { call: known, action, at, sure }) => {
+                let verdict = match &known.name {
+                    Some(name) if !self.dynamic.contains(&**name) => {
+                        let namespace = known.namespace.as_deref();
+                        if self.outputs == Outputs::Alone && tools::is_shell(name, namespace) && tools::is_bare(&text) {
+                            self.outputs = Outputs::Bare;
+                        }
+                        tools::verdict(name, namespace, &text, is_list, self.outputs)
+                    }
+                    _ => Verdict::Open,
+                };
+                // What a record before told of its end stands.
+                let verdict = match verdict {
+                    Verdict::Background => verdict,
+                    _ if known.ended || !sure => Verdict::Open,
+                    _ => verdict,
+                };
+                let ends = !matches!(verdict, Verdict::Open | Verdict::Background);
+                self.calls.told(call, at, ends);
+                if !sure {
+                    self.warn_call(Code::IdReused, here, call);
+                }
+                (verdict, action)
             }
             None => {
-                let place = Place { call: Some(call.to_owned()), ..self.out.place(here.span) };
-                self.out.warn(Code::OrphanResult, place);
-                (Verdict::Open, false, call.to_owned())
+                self.warn_call(Code::OrphanResult, here, call);
+                let action = self.calls.suppose(call, turn.as_deref(), here.copied, here.span);
+                let name = item.name.as_deref().or(r#type.strip_suffix("_output")).unwrap_or(r#type);
+                self.made_up(here, action.clone(), name.to_owned())?;
+                (Verdict::Open, action)
             }
         };
         let parts = self.parts(here, item.output.as_ref())?;
         let r#final = verdict != Verdict::Background;
         let result = Part::Result { action: action.clone().into(), parts, is_error: None, r#final };
         self.emit(here, ActorKind::Tool, plain(Role::Tool, vec![result], None))?;
-        if ended {
-            return Ok(());
-        }
-        if let Some((known, _)) = self.calls.get_mut(call) {
-            known.ended = !matches!(verdict, Verdict::Open | Verdict::Background);
-        }
         match verdict {
             Verdict::Ended(outcome, applied) => self.ended(here, action, outcome, applied, None),
             Verdict::DeniedByUser => self.denied(here, action, ActorKind::User),
             Verdict::DeniedByPolicy => self.denied(here, action, ActorKind::Policy),
             Verdict::Background | Verdict::Open => Ok(()),
         }
+    }
+
+    /// The turn that an item belongs to: the one that it names, else the one that is open.
+    fn turn_of(&self, item: &Item<'_>) -> Option<String> {
+        let open = || self.task.as_ref()?.id.clone();
+        item.turn().map(str::to_owned).or_else(open)
     }
 
     pub(super) fn ended(

@@ -4,6 +4,7 @@
 
 mod context;
 mod items;
+mod kept;
 mod parts;
 mod screen;
 mod turns;
@@ -23,10 +24,13 @@ use palog_adapter::{Records, Span, Taken, Transcript};
 
 use crate::FORMAT;
 use crate::calls::Calls;
-use crate::lineage::{Natives, item_id};
+use crate::hidden;
+use crate::lineage::{Natives, Prefix, item_id};
 use crate::record::{
-    Event, Form, Item, Line, Meta, Retained, Settings, TYPES, Typed, UsageRecord, looks_like_record, parse,
+    Compacted, Event, Form, HistoryBase, Item, Line, Meta, Retained, Settings, TYPES, Typed, UsageRecord,
+    looks_like_record, parse,
 };
+use crate::tools::Outputs;
 use crate::usage::{Counted, Totals};
 
 /// Where copies of another session's records end.
@@ -45,7 +49,7 @@ pub(crate) struct Copies {
     pub(crate) session: String,
     /// Why.
     pub(crate) how: CopyHow,
-    /// Where they end.
+    /// Where they end: their originals are at hand, or the rollout tells where its own records begin.
     pub(crate) until: Until,
 }
 
@@ -60,7 +64,7 @@ pub(crate) struct Known {
     pub(crate) copies: Option<Copies>,
     /// The running total of tokens that it goes on from.
     pub(crate) totals: Totals,
-    /// Said of its header: a prefix in another file, and whether that is at hand.
+    /// Said of its header: a prefix in another file.
     pub(crate) base: Option<Base>,
 }
 
@@ -68,9 +72,17 @@ pub(crate) struct Known {
 #[derive(Clone, Debug)]
 pub(crate) struct Base {
     pub(crate) session: String,
-    /// Where it ends.
+    /// The ordinal before which it ends.
     pub(crate) end: u64,
-    pub(crate) at_hand: bool,
+    /// What is known of it, if it is at hand.
+    pub(crate) prefix: Option<Prefix>,
+}
+
+impl Base {
+    /// A prefix that is not at hand.
+    pub(crate) fn of(base: &HistoryBase) -> Self {
+        Base { session: base.thread_id.clone(), end: base.end_ordinal_exclusive, prefix: None }
+    }
 }
 
 /// The record at hand.
@@ -105,6 +117,10 @@ pub(crate) struct Rollout {
     origin: Option<Ids>,
     natives: Natives,
     calls: Calls,
+    /// What outputs of commands hold.
+    outputs: Outputs,
+    /// Tools of the program that started the session.
+    dynamic: HashSet<String>,
     /// The turn that is open, and whether the client marks turns at all.
     task: Option<Task>,
     marks_turns: bool,
@@ -115,8 +131,8 @@ pub(crate) struct Rollout {
     messages: HashMap<u64, EventId>,
     /// The newest message.
     head: Option<EventId>,
-    /// What the head was before each turn that a prompt began, and how many messages had ordinals.
-    before_prompts: Vec<(Option<EventId>, usize)>,
+    /// What stood before each turn that a prompt began.
+    before_prompts: Vec<Before>,
     /// All prompts, for compactions that keep them.
     prompts: Vec<EventId>,
     /// Agents that a record told of.
@@ -127,6 +143,18 @@ pub(crate) struct Rollout {
     newest: Option<Time<'static>>,
     descending: bool,
     headed: bool,
+    /// Copies of another session's records have not ended.
+    copying: bool,
+}
+
+/// What stood before a turn.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    head: Option<EventId>,
+    /// How many messages had ordinals.
+    placed: usize,
+    /// How many prompts there were.
+    prompts: usize,
 }
 
 type Written = Result<(), WriteError>;
@@ -154,10 +182,11 @@ impl Rollout {
         Rollout {
             out,
             session,
-            known,
             origin,
             natives: Natives::default(),
             calls: Calls::default(),
+            outputs: if known.paginated { Outputs::Headed } else { Outputs::Alone },
+            dynamic: HashSet::new(),
             task: None,
             marks_turns: false,
             begun: HashSet::new(),
@@ -172,6 +201,8 @@ impl Rollout {
             newest: None,
             descending: false,
             headed: false,
+            copying: true,
+            known,
         }
     }
 
@@ -199,18 +230,20 @@ impl Rollout {
             (Form::BareHeader, ..) => {
                 let place = self.out.place(span);
                 self.out.warn(Code::LegacyHeader, place);
-                let meta: Meta<'_> = serde_json::from_str(text).unwrap_or_default();
-                self.header(&mut here, &meta, &kind)?;
+                match serde_json::from_str::<Meta<'_>>(text) {
+                    Ok(meta) => self.header(&mut here, &meta, &kind)?,
+                    Err(_) => self.odd(&mut here, &kind)?,
+                }
             }
             (Form::BareItem, ..) => match &item {
                 Some(item) => self.item(&mut here, item, text, false, &kind)?,
                 None => self.odd(&mut here, &kind)?,
             },
             (Form::BareMark, ..) => self.keep(&mut here, &kind)?,
-            (_, Some("session_meta"), Some(payload)) => {
-                let meta: Meta<'_> = parse(payload).unwrap_or_default();
-                self.header(&mut here, &meta, &kind)?;
-            }
+            (_, Some("session_meta"), Some(payload)) => match parse::<Meta<'_>>(payload) {
+                Some(meta) => self.header(&mut here, &meta, &kind)?,
+                None => self.odd(&mut here, &kind)?,
+            },
             (_, Some("response_item"), Some(payload)) => match &item {
                 Some(item) => {
                     let summary = line.metadata.as_ref().is_some_and(|m| m.compaction_output);
@@ -222,28 +255,24 @@ impl Rollout {
                 Some(event) => self.screen(&mut here, &event, payload, &kind)?,
                 None => self.odd(&mut here, &kind)?,
             },
-            (_, Some("turn_context"), Some(payload)) => {
-                let settings = parse(payload).unwrap_or_default();
-                self.settings(&mut here, &settings, &kind)?;
-            }
-            (_, Some("compacted"), Some(payload)) => {
-                let compacted = parse(payload).unwrap_or_default();
-                self.compacted(&mut here, &compacted)?;
-            }
+            (_, Some("turn_context"), Some(payload)) => match parse::<Settings<'_>>(payload) {
+                Some(settings) => self.settings(&mut here, &settings, &kind)?,
+                None => self.odd(&mut here, &kind)?,
+            },
+            (_, Some("compacted"), Some(payload)) => match parse::<Compacted<'_>>(payload) {
+                Some(compacted) => self.compacted(&mut here, &compacted, &kind)?,
+                None => self.odd(&mut here, &kind)?,
+            },
             (_, Some("token_usage_record"), Some(payload)) => match parse::<UsageRecord<'_>>(payload) {
                 Some(usage) => self.usage(&mut here, &usage)?,
                 None => self.odd(&mut here, &kind)?,
             },
-            (_, Some("retained_context"), Some(payload)) => {
-                let retained: Retained<'_> = parse(payload).unwrap_or_default();
-                self.retained(&mut here, &retained, &kind)?;
-            }
-            (_, other, _) => {
-                if !other.is_some_and(|t| TYPES.contains(&t)) {
-                    self.warn_kind(Code::UnknownType, span, &kind);
-                }
-                self.keep(&mut here, &kind)?;
-            }
+            (_, Some("retained_context"), Some(payload)) => match parse::<Retained<'_>>(payload) {
+                Some(retained) => self.retained(&mut here, &retained, &kind)?,
+                None => self.odd(&mut here, &kind)?,
+            },
+            (_, Some(other), _) if TYPES.contains(&other) => self.keep(&mut here, &kind)?,
+            _ => self.unknown(&mut here, &kind)?,
         }
         if let (Some(ordinal), Some(head), true) = (line.ordinal, self.head, self.head != before) {
             self.placed.push((ordinal, head));
@@ -252,12 +281,15 @@ impl Rollout {
         Ok(())
     }
 
-    fn is_copied(&self, line: &Line<'_>, span: Span) -> bool {
-        match self.known.copies.as_ref().map(|c| c.until) {
+    /// Whether a record is a copy: copies stand first.
+    fn is_copied(&mut self, line: &Line<'_>, span: Span) -> bool {
+        let copied = match self.known.copies.as_ref().map(|c| c.until) {
             Some(Until::Ordinal(until)) => line.ordinal.is_some_and(|ordinal| ordinal < until),
             Some(Until::Offset(until)) => span.at < until,
             None => false,
-        }
+        };
+        self.copying &= copied;
+        self.copying
     }
 
     /// The header: the first one is the file's own, a later one came with copied records.
@@ -272,15 +304,20 @@ impl Rollout {
         }
         if let Some(base) = self.known.base.clone() {
             let place = Place { names: Some(base.session.clone()), ..self.out.place(here.span) };
+            let mut tell = |code, severity, why: Option<String>| {
+                let found = Diagnostic::new(code, severity, place.clone());
+                self.out.log.diagnostics.push(Diagnostic { why, ..found });
+            };
+            let moved = base.prefix.and_then(|prefix| prefix.moved);
+            let changed =
+                moved.map(|at| format!("its file was changed: the prefix ends at byte {at} and not where it did"));
             if base.session != self.session {
-                self.out.info(Code::ForkedByReference, place.clone());
+                let severity = if changed.is_some() { Severity::Warning } else { Severity::Info };
+                tell(Code::ForkedByReference, severity, changed);
             }
-            if !base.at_hand {
-                let why = "the history before it is in another file".to_owned();
-                self.out
-                    .log
-                    .diagnostics
-                    .push(Diagnostic::new(Code::MissingParent, Severity::Warning, place).because(why));
+            if base.prefix.is_none() {
+                let why = "the history before it is in another file, which is not at hand or shorter";
+                tell(Code::MissingParent, Severity::Warning, Some(why.into()));
             }
         }
         let instructions = meta.base_instructions.as_ref().map(|b| &b.text).or(meta.instructions.as_ref());
@@ -292,9 +329,11 @@ impl Rollout {
             ..EMPTY_CONFIG
         };
         self.config.directory = set.directory.clone().map(Str::into_owned);
+        self.dynamic
+            .extend(meta.dynamic_tools.iter().flatten().filter_map(|tool| Some(tool.name.as_ref()?.to_string())));
         self.emit(here, ActorKind::Harness, set)?;
         match self.known.base.take() {
-            Some(base) if base.at_hand && base.session == self.session => self.revert(here, base.end),
+            Some(base) if base.prefix.is_some() && base.session == self.session => self.revert(here, base.end),
             _ => Ok(()),
         }
     }
@@ -430,7 +469,7 @@ impl Rollout {
             let original = match here.native {
                 Native::Uuid(_) => Some(origin.event(here.native, here.ordinal).hex().into()),
                 // Offsets in the other file are other ones.
-                Native::Offset(_) | Native::Row(..) => None,
+                Native::Offset(_) | Native::Row(..) | Native::Own => None,
             };
             draft.copy =
                 Some(Copy { log: Some(ids::log(&FORMAT, &copies.session).into()), event: original, how: copies.how });
@@ -444,25 +483,6 @@ impl Rollout {
             self.head = Some(id);
         }
         Ok(id)
-    }
-
-    /// Keeps a record that maps to nothing.
-    fn keep(&mut self, here: &mut Here<'_>, kind: &str) -> Written {
-        self.out.input.kept += 1;
-        let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
-        let data = self.out.log.kept(kind, raw);
-        self.emit_how(here, ActorKind::Harness, data, Some(SrcHow::Opaque)).map(drop)
-    }
-
-    /// Keeps a record of a known type that has another form.
-    fn odd(&mut self, here: &mut Here<'_>, kind: &str) -> Written {
-        self.warn_kind(Code::UnexpectedShape, here.span, kind);
-        self.keep(here, kind)
-    }
-
-    fn warn_kind(&mut self, code: Code, span: Span, kind: &str) {
-        let place = Place { kind: Some(kind.to_owned()), ..self.out.place(span) };
-        self.out.warn(code, place);
     }
 
     /// What can be said only when the rollout is over. Nothing of it is written.
@@ -494,14 +514,21 @@ impl Records for Rollout {
     }
 
     fn take(&mut self, text: &str, exact: bool, span: Span) -> Result<Taken, WriteError> {
-        let line = match serde_json::from_str::<Line<'_>>(text) {
-            Ok(line) => line,
-            Err(error) => return Ok(Taken::from_error(&error, text)),
+        let shapeless = match serde_json::from_str::<Line<'_>>(text) {
+            Ok(line) if line.form() != Form::None => {
+                return self.record(&line, line.form(), text, exact, span).map(|()| Taken::Record);
+            }
+            Ok(_) => Taken::Shapeless("neither an envelope nor an item".into()),
+            Err(error) => Taken::from_error(&error, text),
         };
-        match line.form() {
-            Form::None => Ok(Taken::Shapeless("neither an envelope nor an item".into())),
-            form => self.record(&line, form, text, exact, span).map(|()| Taken::Record),
+        if shapeless == Taken::NoJson || hidden::calls(text).is_empty() {
+            return Ok(shapeless);
         }
+        // It is kept here, since more comes of it.
+        self.out.count("(other)".into());
+        let native = Native::Offset(span.at);
+        let mut here = Here { text, exact, span, native, ordinal: 0, time: None, copied: false };
+        self.odd(&mut here, "unexpected").map(|()| Taken::Record)
     }
 
     fn looks_like_record(text: &str) -> bool {

@@ -6,7 +6,9 @@ use palog::events::{ActionKind, ActionProposed, Applied, ChildKind, ChildLink, C
 use palog::json::Raw;
 use palog::writer::args_digest;
 
+use crate::calls::{Call, Ended};
 use crate::record::Done;
+use crate::tools;
 
 /// Events that repeat what items say, or tell of the screen only: known, and kept.
 const KEPT: &[&str] = &[
@@ -76,11 +78,9 @@ impl Rollout {
                 let set = ConfigSet { title: event.thread_name.clone(), ..EMPTY_CONFIG };
                 self.emit(here, ActorKind::User, set).map(drop)
             }
+            "item_completed" if self.is_elsewhere(here, event) => self.odd(here, kind),
             "item_completed" => match &event.item {
-                Some(item) => {
-                    let call = item.id.clone();
-                    self.done(here, item, call.as_deref(), kind)
-                }
+                Some(item) => self.done(here, item, item.id.as_deref(), event.turn_id.as_deref(), kind),
                 None => self.odd(here, kind),
             },
             known @ ("exec_command_end" | "patch_apply_end" | "mcp_tool_call_end" | "dynamic_tool_call_response") => {
@@ -91,24 +91,32 @@ impl Rollout {
                     "mcp_tool_call_end" => "McpToolCall".into(),
                     _ => "DynamicToolCall".into(),
                 });
-                let call = done.call_id.clone();
-                self.done(here, &done, call.as_deref(), kind)
+                self.done(here, &done, done.call_id.as_deref(), event.turn_id.as_deref(), kind)
             }
             "collab_agent_spawn_end" if event.new_thread_id.is_some() => {
                 let call = parse::<Done<'_>>(payload).and_then(|d| d.call_id);
                 self.spawned(here, event.new_thread_id.as_deref().unwrap_or_default(), call.as_deref())
             }
-            other => {
-                if !KEPT.contains(&other) {
-                    self.warn_kind(Code::UnknownType, here.span, kind);
-                }
-                self.keep(here, kind)
-            }
+            other if KEPT.contains(&other) => self.keep(here, kind),
+            _ => self.unknown(here, kind),
         }
     }
 
+    /// Whether an event says that it is one of another thread: only copies are.
+    fn is_elsewhere(&self, here: &Here<'_>, event: &Event<'_>) -> bool {
+        let origin = self.known.copies.as_ref().map(|copies| copies.session.as_str()).filter(|_| here.copied);
+        event.thread_id.as_deref().is_some_and(|thread| thread != self.session && Some(thread) != origin)
+    }
+
     /// Something ran, and ended.
-    fn done(&mut self, here: &mut Here<'_>, done: &Done<'_>, call: Option<&str>, kind: &str) -> Written {
+    fn done(
+        &mut self,
+        here: &mut Here<'_>,
+        done: &Done<'_>,
+        call: Option<&str>,
+        turn: Option<&str>,
+        kind: &str,
+    ) -> Written {
         let what = done.r#type.as_deref().unwrap_or_default();
         let Some(call) = call.filter(|_| !REPEATED.contains(&what)) else {
             return if REPEATED.contains(&what) { self.keep(here, kind) } else { self.odd(here, kind) };
@@ -137,18 +145,31 @@ impl Rollout {
             }
         };
         if outcome == End::Open {
+            if done.exit_code.is_some() && done.status.as_deref() != Some("in_progress") {
+                self.warn_call(Code::UnexpectedShape, here, call);
+            }
             return self.keep(here, kind);
         }
-        let action = match self.calls.get_mut(call) {
-            Some((known, action)) => {
-                known.ended = true;
-                action
+        let Self { calls, dynamic, .. } = self;
+        let fits = |call: &Call| {
+            let fits = |name: &str| tools::fits(what, name, call.namespace.as_deref(), dynamic.contains(name));
+            call.name.as_deref().is_none_or(fits)
+        };
+        let action = match calls.end(call, turn, fits) {
+            Ended::Action(action) => action,
+            Ended::Several => {
+                self.warn_call(Code::IdReused, here, call);
+                return self.keep(here, kind);
             }
-            None if call.starts_with("exec-") || done.source.as_deref() == Some(USER_SHELL) => {
-                self.unasked(here, done, what, call)?
+            Ended::Unfit => {
+                self.warn_call(Code::UnexpectedShape, here, call);
+                return self.keep(here, kind);
+            }
+            Ended::Nobody if call.starts_with("exec-") || done.source.as_deref() == Some(USER_SHELL) => {
+                self.unasked(here, done, what, call, turn)?
             }
             // The record with the call may be lost.
-            None => call.to_owned(),
+            Ended::Nobody => self.calls.suppose(call, turn, here.copied, here.span),
         };
         match outcome {
             End::At(outcome, applied) => {
@@ -171,17 +192,21 @@ impl Rollout {
 
     /// Something ran that no call of the model asked for: a command of the user, or one that a script ran. The record names
     /// no call that it belongs to, so it is an action of its own.
-    fn unasked(&mut self, here: &mut Here<'_>, done: &Done<'_>, what: &str, id: &str) -> Result<String, WriteError> {
+    fn unasked(
+        &mut self,
+        here: &mut Here<'_>,
+        done: &Done<'_>,
+        what: &str,
+        id: &str,
+        turn: Option<&str>,
+    ) -> Result<String, WriteError> {
         let name = match what {
             "CommandExecution" => "exec_command",
             "FileChange" => "apply_patch",
             _ => done.tool.as_deref().unwrap_or(what),
         };
         let actor = if done.source.as_deref() == Some(USER_SHELL) { ActorKind::User } else { ActorKind::Harness };
-        let action = self.calls.propose(id, name, None, here.copied, here.span);
-        if let Some((known, _)) = self.calls.get_mut(id) {
-            (known.ended, known.told) = (true, true);
-        }
+        let action = self.calls.suppose(id, turn, here.copied, here.span);
         let mut args: Vec<(&str, &Raw<'_>)> = Vec::new();
         args.extend(done.command.as_ref().map(|c| ("command", c)));
         args.extend(done.cwd.as_ref().map(|c| ("cwd", c)));
@@ -255,10 +280,12 @@ fn by_status(done: &Done<'_>) -> Option<bool> {
 
 fn command(done: &Done<'_>) -> End {
     match (done.status.as_deref(), done.exit_code) {
-        (Some("declined"), _) => End::Declined,
-        (_, Some(0)) => End::At(Outcome::Succeeded, Applied::Yes),
+        (Some("declined"), None) => End::Declined,
+        // What was refused has no code.
+        (Some("declined" | "in_progress"), _) => End::Open,
+        (None | Some("completed"), Some(0)) => End::At(Outcome::Succeeded, Applied::Yes),
         // Killed commands have the code -1.
-        (_, Some(_)) => End::At(Outcome::Failed, Applied::Yes),
+        (_, Some(code)) if code != 0 => End::At(Outcome::Failed, Applied::Yes),
         (Some("failed"), None) => End::At(Outcome::Failed, Applied::Unknown),
         _ => End::Open,
     }
@@ -266,8 +293,8 @@ fn command(done: &Done<'_>) -> End {
 
 fn patch(done: &Done<'_>) -> End {
     match (done.status.as_deref(), done.success) {
-        (Some("declined"), _) => End::Declined,
-        (Some("completed"), _) | (None, Some(true)) => End::At(Outcome::Succeeded, Applied::Yes),
+        (Some("declined"), None | Some(false)) => End::Declined,
+        (Some("completed"), None | Some(true)) | (None, Some(true)) => End::At(Outcome::Succeeded, Applied::Yes),
         // Some of its files may have been changed.
         (Some("failed"), _) | (None, Some(false)) => End::At(Outcome::Failed, Applied::Unknown),
         _ => End::Open,
@@ -276,18 +303,31 @@ fn patch(done: &Done<'_>) -> End {
 
 /// A tool of a server: its answer says that it ran, an error of the connection does not say how far.
 fn tool(done: &Done<'_>) -> End {
-    let result = done.result.as_ref().map(Raw::get).unwrap_or_default();
-    // Older clients: `{"Ok": …}` or `{"Err": …}`.
-    let answered = result.starts_with("{\"content\"")
-        || result.starts_with("{\"Ok\"")
-        || result.starts_with("{\"structuredContent\"");
-    let failed = result.contains("\"isError\":true") || result.contains("\"is_error\":true");
+    /// What a server answered; of older clients in `Ok`, or what went wrong in `Err`.
+    #[derive(Default, serde::Deserialize)]
+    #[serde(bound(deserialize = "'de: 'a"))]
+    struct Answer<'a> {
+        content: Option<Raw<'a>>,
+        #[serde(rename = "structuredContent")]
+        structured: Option<Raw<'a>>,
+        #[serde(rename = "isError", alias = "is_error")]
+        is_error: Option<bool>,
+        #[serde(rename = "Ok")]
+        ok: Option<Raw<'a>>,
+        #[serde(rename = "Err")]
+        err: Option<Raw<'a>>,
+    }
+    let outer: Answer<'_> = done.result.as_ref().and_then(parse).unwrap_or_default();
+    let inner: Option<Answer<'_>> = outer.ok.as_ref().map(|ok| parse(ok).unwrap_or_default());
+    let answered = inner.is_some() || outer.content.is_some() || outer.structured.is_some();
+    let failed = inner.as_ref().unwrap_or(&outer).is_error == Some(true);
     match (done.status.as_deref(), answered) {
         (Some("completed"), _) => End::At(Outcome::Succeeded, Applied::Yes),
-        (Some("failed") | None, true) if failed || done.status.is_some() => End::At(Outcome::Failed, Applied::Yes),
-        (None, true) => End::At(Outcome::Succeeded, Applied::Yes),
+        (Some("failed"), true) => End::At(Outcome::Failed, Applied::Yes),
         (Some("failed"), false) => End::At(Outcome::Failed, Applied::Unknown),
-        (None, false) if result.starts_with("{\"Err\"") => End::At(Outcome::Failed, Applied::Unknown),
+        (None, true) if failed => End::At(Outcome::Failed, Applied::Yes),
+        (None, true) => End::At(Outcome::Succeeded, Applied::Yes),
+        (None, false) if outer.err.is_some() => End::At(Outcome::Failed, Applied::Unknown),
         _ => End::Open,
     }
 }

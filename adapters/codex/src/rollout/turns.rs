@@ -75,9 +75,15 @@ impl Rollout {
         let Some(at) = self.before_prompts.len().checked_sub(turns).filter(|_| turns > 0) else {
             return self.keep(here, kind);
         };
-        let to = self.before_prompts[at].0;
+        let Before { head, prompts, .. } = self.before_prompts[at];
         self.before_prompts.truncate(at);
-        self.move_head(here, to)
+        self.prompts.truncate(prompts);
+        self.move_head(here, head)
+    }
+
+    /// What stands before a turn that begins now.
+    pub(super) fn before(&self) -> Before {
+        Before { head: self.head, placed: self.placed.len(), prompts: self.prompts.len() }
     }
 
     fn move_head(&mut self, here: &mut Here<'_>, to: Option<EventId>) -> Written {
@@ -91,7 +97,11 @@ impl Rollout {
     pub(super) fn revert(&mut self, here: &mut Here<'_>, end: u64) -> Written {
         self.placed.retain(|(ordinal, _)| *ordinal < end);
         let kept = self.placed.len();
-        self.before_prompts.retain(|(_, place)| *place < kept);
+        let gone = self.before_prompts.iter().position(|before| before.placed >= kept);
+        if let Some(Before { prompts, .. }) = gone.map(|at| self.before_prompts[at]) {
+            self.prompts.truncate(prompts);
+        }
+        self.before_prompts.truncate(gone.unwrap_or(self.before_prompts.len()));
         let to = self.placed.last().map(|(_, message)| *message);
         self.move_head(here, to)
     }

@@ -143,10 +143,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
         if !seen.insert(path) {
             continue;
         }
-        if is_dash(path) {
-            let (opened, content) = input::stdin()?;
-            check("standard input", content)?;
-            work.sessions.extend(input::sessions_from_stdin(opened, only)?);
+        if let Some((opened, content)) = input::stream(path)? {
+            check(&opened.name, content)?;
+            work.sessions.extend(input::sessions_from_stream(opened, only)?);
             continue;
         }
         let name = path.display().to_string();
@@ -285,7 +284,12 @@ impl Target for Selected {
         let wanted = self.wanted.as_ref().is_none_or(|agent| *agent == name.session && name.parent.is_some());
         self.taken.push(wanted);
         if !wanted {
-            return Ok(Output { log: Box::new(self.progress.count(io::sink())), bulk: Bulk::Inline, sources: None });
+            return Ok(Output {
+                log: Box::new(self.progress.count(io::sink())),
+                bulk: Bulk::Inline,
+                sources: None,
+                again: false,
+            });
         }
         let mut output = self.inner.open(name)?;
         output.log = Box::new(self.progress.count(output.log));

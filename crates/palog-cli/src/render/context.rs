@@ -100,6 +100,13 @@ fn lacks(out: &mut dyn Write, style: Style, unresolved: &[Unresolved], omitted: 
         writeln!(out, "{}", style.yellow(&line))?;
     }
     for left_out in omitted.iter().take(10) {
+        if let Some(log) = &left_out.log {
+            let until =
+                left_out.event.as_ref().map_or_else(String::new, |event| format!(", up to {}", clean_line(event)));
+            let line = format!("what the model saw before is in another log: {}{until}", clean_line(log));
+            writeln!(out, "{}", style.yellow(&line))?;
+            continue;
+        }
         let what = left_out.part.as_deref().unwrap_or("event");
         let which = left_out
             .action

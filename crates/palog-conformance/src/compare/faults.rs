@@ -67,7 +67,7 @@ fn inputs(run: &Run<'_>, expected: &[Input], failures: &mut Vec<String>) {
     let reported = reported(run);
     // What lies beside the source is no part of the input.
     let expected: Vec<&Input> =
-        expected.iter().filter(|input| run.case.base.join(&input.path).starts_with(&run.case.source)).collect();
+        expected.iter().filter(|input| run.source.base.join(&input.path).starts_with(&run.source.path)).collect();
     let names: BTreeSet<&str> = reported.keys().map(String::as_str).collect();
     equal("inputs", &names, &expected.iter().map(|i| i.path.as_str()).collect(), failures);
     for input in expected {
@@ -133,7 +133,7 @@ fn preserved(run: &Run<'_>, preserve: &Preserve, failures: &mut Vec<String>) {
             return;
         };
         let original =
-            fs::read(run.case.base.join(place.input.as_deref().unwrap_or("input.jsonl"))).unwrap_or_default();
+            fs::read(run.source.base.join(place.input.as_deref().unwrap_or("input.jsonl"))).unwrap_or_default();
         let (from, to) =
             (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(offset + length).unwrap_or(usize::MAX));
         let Some(original) = original.get(from..to) else {

@@ -260,7 +260,7 @@ impl LogFile {
         let foreign = |why: String| {
             let place = Place { offset: Some(self.end), ..Place::default() };
             AppendError::ForeignWrite(Box::new(
-                Diagnostic::new(Code::ForeignWrite, Severity::Error, place).because(why),
+                Diagnostic::new(Code::ForeignWrite, Severity::Error, place).rule("R-BYT-027").because(why),
             ))
         };
         if is_unlinked(&meta) {
@@ -287,7 +287,8 @@ impl LogFile {
         }
     }
 
-    /// Compares the log with what the caller takes for granted, and gives each draft its epoch.
+    /// Compares the log with what the caller takes for granted, and gives each draft its epoch (R-EVT-015): an acquisition its
+    /// own.
     fn check(&self, drafts: &mut [Draft<'_>], expect: Expect) -> Result<(), AppendError> {
         let head = self.head.cursor;
         let moved = match expect.head {
@@ -305,7 +306,8 @@ impl LogFile {
             return Err(AppendError::StaleEpoch { newest });
         }
         for draft in drafts {
-            draft.epoch = draft.epoch.or(expect.epoch).or(newest);
+            let acquired = if let Data::LeaseAcquired(lease) = &draft.data { Some(lease.epoch) } else { None };
+            draft.epoch = draft.epoch.or(acquired).or(expect.epoch).or(newest);
             if let Some(newest) = newest.filter(|newest| draft.epoch.is_some_and(|epoch| epoch < *newest)) {
                 return Err(AppendError::StaleEpoch { newest });
             }
@@ -486,7 +488,8 @@ fn appender(path: &Path, file: &File) -> Result<File, OpenError> {
         Ok(out)
     } else {
         let why = "the log was replaced by another file while it was opened";
-        let diagnostic = Diagnostic::new(Code::ForeignWrite, Severity::Error, Place::default()).because(why);
+        let diagnostic =
+            Diagnostic::new(Code::ForeignWrite, Severity::Error, Place::default()).rule("R-BYT-027").because(why);
         Err(OpenError::Refused(Box::new(diagnostic)))
     }
 }

@@ -128,6 +128,7 @@ fn a_log_is_created_once_and_has_its_opening_from_the_start() {
     assert_eq!(scene.names(), ["a.palog.jsonl"]);
 }
 
+// R-BYT-022.
 #[test]
 fn one_writes_and_all_can_read() {
     let scene = Scene::new();
@@ -156,6 +157,7 @@ fn the_lock_holds_under_any_name_and_a_copy_is_free() {
     assert_eq!(LogFile::open(&moved).expect("open").head().seq, 1);
 }
 
+// R-BYT-024.
 #[test]
 fn an_append_is_refused_where_the_head_is_another() {
     let scene = Scene::new();
@@ -171,6 +173,22 @@ fn an_append_is_refused_where_the_head_is_another() {
     log.append(&mut event(2), Expect::head(second), Durability::Flush).expect("append");
     log.append(&mut event(3), Expect::head(2), Durability::Flush).expect("append");
     assert_eq!(scene.events().len(), 4);
+}
+
+/// R-EVT-015
+#[test]
+fn an_acquisition_is_written_under_its_own_epoch_and_so_is_what_follows() {
+    let scene = Scene::new();
+    let mut log = scene.create();
+    let acquired = |epoch| crate::events::LeaseAcquired { epoch, holder: "w".into(), ttl: None };
+    let mut lease = Draft::new("l1", ActorKind::Harness, acquired(4));
+    log.append(&mut lease, ANY, Durability::Flush).expect("nobody holds it");
+    assert_eq!((lease.epoch, log.epoch()), (Some(4), Some(4)));
+    let mut next = event(1);
+    log.append(&mut next, ANY, Durability::Flush).expect("the holder goes on");
+    assert_eq!(next.epoch, Some(4));
+    let refused = log.append(&mut Draft::new("l2", ActorKind::Harness, acquired(3)), ANY, Durability::Flush);
+    assert!(matches!(refused.expect_err("stale"), AppendError::StaleEpoch { newest: 4 }));
 }
 
 #[test]
@@ -198,6 +216,7 @@ fn a_lower_epoch_is_refused_and_the_newest_is_given_on() {
     assert_eq!((log.epoch(), log.next_seq()), (Some(4), 5));
 }
 
+// R-BYT-025.
 #[test]
 fn a_group_is_accepted_as_a_whole_or_not_at_all() {
     let scene = Scene::new();
@@ -219,7 +238,7 @@ fn a_group_is_accepted_as_a_whole_or_not_at_all() {
     assert_eq!(scene.events().len(), 8);
 }
 
-// R-BYT-004.
+// R-BYT-004 and R-BYT-026.
 #[test]
 fn what_is_buffered_comes_with_a_flush_a_sync_the_end_or_when_it_is_much() {
     let scene = Scene::new();
@@ -338,6 +357,7 @@ fn a_repair_keeps_links_and_epochs() {
     assert_eq!(lines.len(), 4);
 }
 
+// R-BYT-023.
 #[test]
 fn what_must_not_be_appended_to_is_refused() {
     let opened = |spec: &str, palog: u32| {
@@ -442,6 +462,7 @@ fn a_write_that_cannot_be_taken_back_poisons_the_writer() {
     scene.open().append(&mut event(1), ANY, Durability::Flush).expect("opened again, it goes on");
 }
 
+// R-BYT-027.
 #[test]
 fn whoever_ignores_the_lock_is_noticed() {
     let foreign = |seq: u64| {

@@ -26,7 +26,7 @@ words! {
         OpaqueProvider = "opaque_provider",
         /// The call has a place among the messages, and was never proposed.
         NotProposed = "not_proposed",
-        /// A compaction names the event, and the log does not have it.
+        /// A compaction names the event, or the log goes on from it, and the log does not have it.
         NotInLog = "not_in_log",
     }
 }

@@ -53,8 +53,7 @@ pub fn context<R: Read + Seek>(log: R, at: At<'_>, blobs: Option<&BlobStore>) ->
     let mut reading = Reading::open(log, at)?;
     let mut writer = Writer { content: Content::new(blobs), ..Writer::default() };
     let absent = reading.each(|seen| writer.take(seen))?;
-    let reason = LeftOutReason::NotInLog;
-    writer.omitted.extend(absent.into_iter().map(|id| LeftOut { event: Some(id), part: None, action: None, reason }));
+    writer.omitted.extend(absent);
     writer.finish(reading)
 }
 
@@ -293,7 +292,8 @@ impl Writer<'_> {
 
     fn leave_out(&mut self, event: Option<&str>, part: &str, action: Option<&str>, reason: LeftOutReason) {
         let own = |text: &str| text.to_owned();
-        let left_out = LeftOut { event: event.map(own), part: Some(own(part)), action: action.map(own), reason };
+        let left_out =
+            LeftOut { event: event.map(own), log: None, part: Some(own(part)), action: action.map(own), reason };
         self.omitted.push(left_out);
     }
 
@@ -460,6 +460,32 @@ mod tests {
         );
         assert_eq!(seen["omitted"][0]["reason"], "unsupported");
         assert_eq!(seen["unresolved"], json!([]));
+    }
+
+    #[test]
+    fn what_is_in_the_log_that_it_goes_on_from_is_told() {
+        let opened = |parent: &str| {
+            format!(r#"o log.opened {{"spec":"1.0-draft","session":"s","agent":{{"name":"a"}},"parent":{parent}}}"#)
+        };
+        let fork = opened(r#"{"log":"l0","at":"28","event":"e7","mode":"fork"}"#);
+        let says = r#"m message.added {"role":"user","parts":[{"type":"text","text":"go"}]}"#;
+        let window = r#"w context.compacted {"window":[]}"#;
+        assert_eq!(see(&[&fork, says])["omitted"], json!([{"event": "e7", "log": "l0", "reason": "not_in_log"}]));
+        let unknown = opened(r#"{"log":"l0","at":"28","mode":"fork"}"#);
+        assert_eq!(see(&[&unknown, says])["omitted"], json!([{"log": "l0", "reason": "not_in_log"}]));
+        // A window is all that the model sees; an agent begins anew; nothing tells that it goes on.
+        assert_eq!(see(&[&fork, window, says])["omitted"], json!([]));
+        for parent in [r#"{"log":"l0","event":"e7","mode":"spawn"}"#, r#"{"log":"l0","mode":"fork"}"#] {
+            assert_eq!(see(&[&opened(parent), says])["omitted"], json!([]), "{parent}");
+        }
+        // The records of the parent were taken along.
+        let copied = events(&[&fork, says]).replace(
+            r#""actor":{"kind":"user"},"data":{"role""#,
+            r#""actor":{"kind":"user"},"copy":{"log":"l0","how":"fork"},"data":{"role""#,
+        );
+        for at in [At::Head, At::Seq(0)] {
+            assert_eq!(context(Cursor::new(&copied), at, None).expect("a context").omitted, []);
+        }
     }
 
     #[test]

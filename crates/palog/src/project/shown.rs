@@ -25,9 +25,12 @@ pub struct Unresolved {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
-    /// The event; absent where only a window holds it.
+    /// The event; absent where only a window holds it, or nothing names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
+    /// The other log that this one goes on from: all that the model saw there, up to the event. Absent = this log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
     /// The type of the part; absent = the whole event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,

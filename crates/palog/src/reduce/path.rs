@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::envelope::Event;
@@ -18,6 +19,20 @@ impl Key {
         let mut key = [0; 16];
         key.copy_from_slice(&digest[..16]);
         Key(key)
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&crate::blob::hex(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        let number = u128::from_str_radix(&text, 16).ok().filter(|_| text.len() == 32);
+        number.map(|n| Key(n.to_be_bytes())).ok_or_else(|| serde::de::Error::custom("a key is 32 hexadecimal digits"))
     }
 }
 
@@ -41,14 +56,35 @@ impl Hasher for KeyHasher {
 pub(crate) type KeyMap<V> = HashMap<Key, V, BuildHasherDefault<KeyHasher>>;
 
 /// The events that hang under one parent that is still to come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct GroupId(u32);
 
-#[derive(Debug)]
+/// The coming of a parent: what hangs under it belongs to a turn from then on (R-TRN-010).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Adoption {
+    pub(super) seq: u64,
+    pub(super) turn: usize,
+}
+
+/// The newest adoption of each group, or of one that it hangs in.
+#[derive(Debug, Default)]
+pub(super) struct Adoptions(Vec<Option<Adoption>>);
+
+impl Adoptions {
+    /// The adoption of what came to hang in `group` at `seq`.
+    pub(super) fn of(&self, group: Option<GroupId>, seq: u64) -> Option<Adoption> {
+        self.0.get(group?.0 as usize).copied().flatten().filter(|adoption| adoption.seq > seq)
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
 struct Group {
     /// While the parent is still to come, the group that the head was in; afterwards the group that the parent is in.
     outer: Option<GroupId>,
     came: bool,
+    /// A group further out, on the way to the outermost one.
+    shortcut: Option<GroupId>,
+    adopted: Option<Adoption>,
     /// The newest event on the path in it, and its seq.
     newest: (u64, String),
 }
@@ -62,6 +98,8 @@ pub(super) enum Node<'e> {
     Window,
     /// It makes another event the head; nothing of the control state may depend on it.
     Moves(&'e str),
+    /// It changes how a message is seen, and is not on the path; nothing of the control state may depend on it.
+    Aside,
     /// It lies on the path if it names a parent.
     Beside,
     /// It can be a parent and puts nothing on the path.
@@ -75,26 +113,33 @@ pub(super) enum Node<'e> {
 pub(super) struct Placement {
     /// The group that it hangs in.
     pub(super) group: Option<GroupId>,
-    /// It is the first of its group: it names a parent that is still to come. The group hangs in another one until then.
-    pub(super) begins: Option<(GroupId, Option<GroupId>)>,
+    /// It is the first of its group: it names a parent that is still to come.
+    pub(super) begins: bool,
     /// The group that waited for it.
     pub(super) awaited_by: Option<GroupId>,
     /// The parent that it names closes a loop, which was cut (R-ENV-010).
     pub(super) cycle: bool,
+    /// Its id stands in the log already (R-ENV-007): it puts nothing on the path.
+    pub(super) duplicate: bool,
 }
 
 /// Which events there are and what hangs under what, as far as turns and the head need it.
 ///
-/// An event that can be a parent takes 20 bytes in a hash map, about 32 with its free slots.
-#[derive(Debug, Default)]
+/// An event takes 20 bytes in a hash map, about 32 with its free slots.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Path {
-    /// Seq of each event that can be a parent, in four bytes without alignment.
+    /// Seq of each event, in four bytes without alignment.
+    #[serde(with = "super::snapshot::pairs")]
     seqs: KeyMap<[u8; 4]>,
+    /// Events before this one are of a parent's log.
+    parents_end: u32,
     /// Compactions and moves.
+    #[serde(with = "super::snapshot::pairs")]
     windows: KeyMap<()>,
     /// Runs of seqs that hang in one group, in ascending order: first, last, group.
     runs: Vec<(u32, u32, GroupId)>,
     groups: Vec<Group>,
+    #[serde(with = "super::snapshot::pairs")]
     awaited: KeyMap<GroupId>,
     head: Option<String>,
     /// The group of the newest message, whatever moves and compactions say.
@@ -107,29 +152,46 @@ impl Path {
         self.head.as_deref()
     }
 
-    /// Whether the event with this id is in the log and can be a parent.
+    /// Whether the event with this id is in the log.
     pub(super) fn has(&self, key: &Key) -> bool {
         self.seqs.contains_key(key) || self.windows.contains_key(key)
     }
 
-    /// Takes the next event in.
-    pub(super) fn place(&mut self, event: &Event<'_>, node: Node<'_>) -> Placement {
-        if node == Node::Off && event.parent.is_none() && self.awaited.is_empty() {
-            return Placement { group: self.before(), ..Placement::default() };
+    /// Takes in an event that changes nothing: another one may name it as its parent.
+    pub(super) fn pass(&mut self, id: &str, order: u64) {
+        let key = Key::of(id);
+        if !self.awaited.contains_key(&key) {
+            let seq = u32::try_from(order).unwrap_or(u32::MAX);
+            self.seqs.entry(key).or_insert(seq.to_le_bytes());
         }
+    }
+
+    /// What was taken in so far, up to the event of this number, is of another log: its ids can stand here as well.
+    pub(super) fn leave_behind(&mut self, order: u64) {
+        self.parents_end = u32::try_from(order).unwrap_or(u32::MAX);
+    }
+
+    fn is_duplicate(&self, key: &Key) -> bool {
+        let own = |seq: &[u8; 4]| u32::from_le_bytes(*seq) >= self.parents_end;
+        self.seqs.get(key).map_or_else(|| self.windows.contains_key(key), own)
+    }
+
+    /// Takes the next event in, which is the one of this number.
+    pub(super) fn place(&mut self, event: &Event<'_>, order: u64, node: Node<'_>) -> Placement {
         let key = Key::of(&event.id);
-        if matches!(node, Node::Window | Node::Moves(_)) {
+        if self.is_duplicate(&key) {
+            return Placement { group: self.before(), duplicate: true, ..Placement::default() };
+        }
+        if matches!(node, Node::Window | Node::Moves(_) | Node::Aside) {
             self.windows.insert(key, ());
             match node {
                 Node::Moves(to) => self.head = (to != "root").then(|| to.to_owned()),
-                _ => self.set_head(&event.id),
+                Node::Window => self.set_head(&event.id),
+                _ => {}
             }
             return Placement { group: self.before(), ..Placement::default() };
         }
         let waiting = self.awaited.remove(&key).map(|group| self.root(group));
-        if node == Node::Off && event.parent.is_none() && waiting.is_none() {
-            return Placement { group: self.before(), ..Placement::default() };
-        }
         let mut placement = Placement { awaited_by: waiting, ..Placement::default() };
         // An event that others waited for and that names no parent stands where they stood meanwhile.
         let before = match waiting {
@@ -161,9 +223,9 @@ impl Path {
         };
         if let Some(group) = waiting {
             let came = &mut self.groups[group.0 as usize];
-            (came.outer, came.came) = (placement.group, true);
+            (came.outer, came.shortcut, came.came) = (placement.group, placement.group, true);
         }
-        let seq = u32::try_from(event.seq).unwrap_or(u32::MAX);
+        let seq = u32::try_from(order).unwrap_or(u32::MAX);
         self.seqs.insert(key, seq.to_le_bytes());
         if let Some(group) = placement.group {
             self.extend(seq, group);
@@ -171,7 +233,7 @@ impl Path {
         let on_path = match node {
             Node::On => true,
             Node::Beside | Node::Off => named.is_some(),
-            Node::Window | Node::Moves(_) | Node::Still => false,
+            Node::Window | Node::Moves(_) | Node::Aside | Node::Still => false,
         };
         match waiting {
             // The newest event under one that comes late is the head, not the late one.
@@ -179,7 +241,7 @@ impl Path {
                 let (seq, newest) = self.groups[group.0 as usize].newest.clone();
                 self.lead(placement.group, seq, &newest);
             }
-            None if on_path => self.lead(placement.group, event.seq, &event.id),
+            None if on_path => self.lead(placement.group, order, &event.id),
             None => {}
         }
         placement
@@ -219,9 +281,10 @@ impl Path {
             return self.root(group);
         }
         let group = GroupId(u32::try_from(self.groups.len()).unwrap_or(u32::MAX));
-        self.groups.push(Group { outer: before, came: false, newest: (0, String::new()) });
+        let newest = (0, String::new());
+        self.groups.push(Group { outer: before, came: false, shortcut: before, adopted: None, newest });
         self.awaited.insert(parent, group);
-        placement.begins = Some((group, before));
+        placement.begins = true;
         group
     }
 
@@ -233,14 +296,47 @@ impl Path {
 
     /// Follows a group whose parent has come to the one that the parent hangs in.
     fn root(&mut self, mut group: GroupId) -> GroupId {
-        while let Group { outer: Some(outer), came: true, .. } = self.groups[group.0 as usize] {
+        while let Group { shortcut: Some(outer), came: true, .. } = self.groups[group.0 as usize] {
             // Each step halves the way for the next one.
-            if let Group { outer: Some(next), came: true, .. } = self.groups[outer.0 as usize] {
-                self.groups[group.0 as usize].outer = Some(next);
+            if let Group { shortcut: Some(next), came: true, .. } = self.groups[outer.0 as usize] {
+                self.groups[group.0 as usize].shortcut = Some(next);
             }
             group = outer;
         }
         group
+    }
+
+    /// The parent of `group` has come, or begins a turn.
+    pub(super) fn adopt(&mut self, group: GroupId, adoption: Adoption) {
+        self.groups[group.0 as usize].adopted = Some(adoption);
+    }
+
+    /// What all adoptions so far come to.
+    pub(super) fn adoptions(&self) -> Adoptions {
+        /// No way out from a group has been followed yet.
+        const UNSEEN: usize = usize::MAX;
+        let mut newest = self.groups.iter().map(|group| group.adopted).collect::<Vec<_>>();
+        let (mut begun, mut known) = (vec![UNSEEN; newest.len()], vec![false; newest.len()]);
+        for start in 0..self.groups.len() {
+            let (mut way, mut next) = (Vec::new(), Some(start));
+            while let Some(at) = next.filter(|at| !known[*at] && begun[*at] != start) {
+                begun[at] = start;
+                way.push(at);
+                next = self.groups[at].outer.map(|outer| outer.0 as usize);
+            }
+            // Parents that are still missing can hang in one another: then all on the loop have the same.
+            let on_loop = next.filter(|at| !known[*at]).and_then(|at| way.iter().position(|on| *on == at));
+            let mut outer = next.and_then(|at| newest[at]);
+            if let Some(from) = on_loop {
+                outer = way[from..].iter().filter_map(|at| newest[*at]).max();
+            }
+            for at in way.into_iter().rev() {
+                newest[at] = newest[at].max(outer);
+                known[at] = true;
+                outer = newest[at];
+            }
+        }
+        Adoptions(newest)
     }
 
     fn group_at(&mut self, seq: u32) -> Option<GroupId> {

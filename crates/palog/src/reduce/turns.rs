@@ -1,27 +1,26 @@
 //! Turns, what answers them, and what is pending in them (spec 04, "Turns").
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 
-use super::path::{GroupId, Key, KeyMap};
+use super::path::{Adoptions, GroupId, Key, KeyMap};
 use crate::events::{MessageAdded, ModelResponse, Part, TurnEnd, TurnEnded, Usage};
 use crate::state::{Count, Totals};
+use serde::{Deserialize, Serialize};
 
 /// Something that waits for the model, by the event that tells of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Waiting {
     pub(super) seq: u64,
     pub(super) event: Box<str>,
     pub(super) turn: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Turn {
-    /// The vendor's id of the turn.
-    name: Option<Key>,
     /// Whether its end would be recorded.
     ends_recorded: bool,
-    /// The responses that answer it, and when.
-    answers: Vec<(Key, u64)>,
+    /// The newest event of the responses that answer it.
+    by_model: Option<u64>,
     completed: Option<u64>,
     interrupted: Option<u64>,
     failed: bool,
@@ -33,8 +32,7 @@ struct Turn {
 impl Turn {
     /// When it was answered (R-TRN-002).
     fn answered(&self) -> Option<u64> {
-        let by_model = self.answers.iter().map(|(_, seq)| *seq).max();
-        self.completed.max(if self.ends_recorded { self.interrupted } else { by_model })
+        self.completed.max(if self.ends_recorded { self.interrupted } else { self.by_model })
     }
 
     /// Whether what came at `seq` was answered or broken off since.
@@ -43,25 +41,32 @@ impl Turn {
     }
 }
 
-/// What is known of a response. Token counts are capped at 2^32 - 1.
-#[derive(Debug)]
+/// What is known of a response.
+#[derive(Debug, Serialize, Deserialize)]
 struct Response {
+    /// The turn that was open at its first event, and what it hangs under.
     turn: usize,
+    group: Option<GroupId>,
     /// Its first and its newest event.
     first: u64,
     newest: u64,
     stop: Stop,
     failed: bool,
-    /// It has a message; one that the model sees, whole; one with a call.
+    /// It has a message; one with a call.
     message: bool,
-    whole: bool,
     calls: bool,
-    /// Whether its turn lists it as an answer.
-    counted: bool,
-    usage: [Option<u32>; 5],
+    /// A call of it, or what became of one, is known.
+    called: bool,
+    /// The newest message that the model sees, whole.
+    whole: Option<u64>,
+    /// It may have a call that nobody could read (R-TRN-011).
+    unread: bool,
+    /// The event that says that it asked for calls, as long as none is known (R-TRN-012).
+    asks: Option<Box<str>>,
+    usage: [Option<u64>; 5],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Stop {
     Unknown,
     EndsTurn,
@@ -73,40 +78,38 @@ impl Response {
     fn answers(&self) -> bool {
         match self.stop {
             _ if self.failed => false,
-            Stop::EndsTurn => self.whole || !self.message,
+            Stop::EndsTurn => self.whole.is_some() || !self.message,
             Stop::GoesOn => false,
-            Stop::Unknown => self.whole && !self.calls,
+            Stop::Unknown => self.whole.is_some() && !self.calls && !self.unread,
         }
     }
 }
 
-/// What hangs under a parent that is still to come.
-#[derive(Debug, Default)]
-struct Hanging {
-    responses: Vec<Key>,
-    actions: Vec<usize>,
-    /// Groups that hang here until their own parents come, and the one that this group hangs in so.
-    inner: Vec<GroupId>,
-    outer: Option<GroupId>,
-}
-
 /// The turns of a session.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Conversation {
     /// The first one is what comes before the first `turn.started`.
     turns: Vec<Turn>,
+    /// By the vendor's id, the newest turn that has it.
+    #[serde(with = "super::snapshot::pairs")]
+    by_name: KeyMap<usize>,
+    #[serde(with = "super::snapshot::pairs")]
     responses: KeyMap<Response>,
     /// How many of them are no copies.
     pub(super) own_responses: u64,
-    usage: [Option<u64>; 5],
     /// The response that a message of the model belongs to which names none; it ends with the first message that is not
     /// the model's.
     speaking: Option<Key>,
+    /// The response that what cannot be read may belong to: it ends with a message of a person or a tool.
+    beside: Option<Key>,
+    /// Something that could not be read stands since the last such message.
+    unread: bool,
     /// How many responses have no name at all.
     unnamed: u64,
-    /// Results that the model has not gone on from.
-    results: Vec<Waiting>,
-    hanging: HashMap<GroupId, Hanging>,
+    /// Results that no later response has gone on from, in their order.
+    results: VecDeque<Waiting>,
+    /// When the model last spoke by what a parent that came late brought along.
+    spoke: Option<u64>,
     /// The message that came last of those that others hang under, and these.
     arrived: Option<(Box<str>, GroupId)>,
 }
@@ -126,13 +129,15 @@ impl Conversation {
     pub(super) fn new() -> Self {
         Conversation {
             turns: vec![Turn::default()],
+            by_name: KeyMap::default(),
             responses: KeyMap::default(),
             own_responses: 0,
-            usage: [None; 5],
             speaking: None,
+            beside: None,
+            unread: false,
             unnamed: 0,
-            results: Vec::new(),
-            hanging: HashMap::new(),
+            results: VecDeque::new(),
+            spoke: None,
             arrived: None,
         }
     }
@@ -153,41 +158,67 @@ impl Conversation {
             self.unnamed += 1;
             Key::of(&format!("\0{}", self.unnamed))
         });
-        self.speaking = Some(key);
+        (self.speaking, self.beside) = (Some(key), Some(key));
         let named = data.response.is_some();
         // A summary for a compaction is nothing that the model says to anybody (R-TRN-004).
         let summary = data.purpose.as_deref() == Some("summary");
         let whole = data.in_context != Some(false) && data.partial != Some(true) && !summary;
+        let unread = self.unread;
         let response = self.response(key, at, named);
         response.message = true;
         response.newest = at.seq;
-        response.whole |= whole;
         response.calls |= data.parts.iter().any(|p| matches!(p, Part::Action { .. }));
-        let (first, turn) = (response.first, response.turn);
-        if whole {
-            self.turns[turn].begun = Some(at.seq);
-            self.results.retain(|result| result.seq > first);
+        if response.calls {
+            (response.called, response.asks) = (true, None);
         }
-        self.refresh(key);
+        response.unread |= unread || data.parts.iter().any(|p| matches!(p, Part::Opaque(_)));
+        if whole {
+            response.whole = Some(at.seq);
+            let first = response.first;
+            while self.results.pop_front_if(|result| result.seq <= first).is_some() {}
+        }
     }
 
-    /// A message that is not the model's; `prompts`: it wants an answer, `results`: it tells results.
-    pub(super) fn other_message(&mut self, event: &str, at: At, prompts: bool, results: bool) {
+    /// A call of the response at hand is known.
+    pub(super) fn proposed(&mut self) {
+        if let Some(response) = self.beside.and_then(|key| self.responses.get_mut(&key)) {
+            (response.called, response.asks) = (true, None);
+        }
+    }
+
+    /// A message that is not the model's; `prompts`: it wants an answer, `results`: it tells results, `harness`: it is the
+    /// client's own.
+    pub(super) fn other_message(&mut self, event: &str, at: At, prompts: bool, results: bool, harness: bool) {
         self.speaking = None;
+        if results {
+            // Whatever it asked for, these are the results.
+            self.proposed();
+        }
+        if results || !harness {
+            (self.beside, self.unread) = (None, false);
+        }
         if at.context_only {
             return;
         }
         let waiting = Waiting { seq: at.seq, event: event.into(), turn: self.current() };
         if results {
-            self.results.push(waiting);
+            self.results.push_back(waiting);
         } else if prompts {
             let turn = self.current();
             self.turns[turn].prompts.push(waiting);
         }
     }
 
+    /// Something could not be read: it may be a part of the response beside it (R-TRN-011).
+    pub(super) fn unreadable(&mut self) {
+        self.unread = true;
+        if let Some(response) = self.beside.and_then(|key| self.responses.get_mut(&key)) {
+            response.unread = true;
+        }
+    }
+
     /// What is known of a response.
-    pub(super) fn model_response(&mut self, data: &ModelResponse<'_>, at: At) {
+    pub(super) fn model_response(&mut self, data: &ModelResponse<'_>, event: &str, at: At) {
         let key = Key::of(&data.response);
         let response = self.response(key, at, true);
         if let Some(stop) = data.stop.as_deref() {
@@ -197,57 +228,54 @@ impl Conversation {
             };
         }
         response.failed = data.error.is_some();
+        let asks = data.stop.as_deref() == Some("tool_use") && !response.failed && !response.called && !at.copied;
+        response.asks = asks.then(|| event.into());
         if let Some(usage) = data.usage.as_ref().filter(|_| !at.copied) {
             let Usage { input, output, cache_read, cache_write, reasoning } = usage;
-            let new = [input, output, cache_read, cache_write, reasoning]
-                .map(|n| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX)));
-            let old = std::mem::replace(&mut response.usage, new);
-            for ((total, old), new) in self.usage.iter_mut().zip(old).zip(new) {
-                if old.is_some() || new.is_some() {
-                    let rest = total.unwrap_or(0) - u64::from(old.unwrap_or(0));
-                    *total = Some(rest + u64::from(new.unwrap_or(0)));
-                }
-            }
+            response.usage = [*input, *output, *cache_read, *cache_write, *reasoning];
         }
-        self.refresh(key);
     }
 
     fn response(&mut self, key: Key, at: At, named: bool) -> &mut Response {
         let turn = self.turns.len() - 1;
-        let (own, hanging) = (&mut self.own_responses, &mut self.hanging);
+        let own = &mut self.own_responses;
         self.responses.entry(key).or_insert_with(|| {
             *own += u64::from(named && !at.copied);
-            if let Some(group) = at.group {
-                hanging.entry(group).or_default().responses.push(key);
-            }
             Response {
                 turn,
+                group: at.group,
                 first: at.seq,
                 newest: at.seq,
                 stop: Stop::Unknown,
                 failed: false,
                 message: false,
-                whole: false,
                 calls: false,
-                counted: false,
+                called: false,
+                whole: None,
+                unread: false,
+                asks: None,
                 usage: [None; 5],
             }
         })
     }
 
-    /// Makes a response an answer of its turn, or takes the answer back.
-    fn refresh(&mut self, key: Key) {
-        let Some(response) = self.responses.get_mut(&key) else { return };
-        let answers = &mut self.turns[response.turn].answers;
-        let listed = if response.counted { answers.iter().rposition(|(k, _)| *k == key) } else { None };
-        response.counted = response.answers();
-        match (listed, response.counted) {
-            (Some(at), true) => answers[at].1 = response.newest,
-            (Some(at), false) => {
-                answers.remove(at);
+    /// Brings the turns up to date with the responses.
+    pub(super) fn settle(&mut self, adoptions: &Adoptions) {
+        for turn in &mut self.turns {
+            (turn.by_model, turn.begun) = (None, None);
+        }
+        self.spoke = None;
+        for response in self.responses.values() {
+            let adopted = adoptions.of(response.group, response.first);
+            let (seq, number) = adopted.map_or((0, response.turn), |a| (a.seq, a.turn));
+            let turn = &mut self.turns[number];
+            if response.answers() {
+                turn.by_model = turn.by_model.max(Some(response.newest.max(seq)));
             }
-            (None, true) => answers.push((key, response.newest)),
-            (None, false) => {}
+            if let Some(whole) = response.whole {
+                turn.begun = turn.begun.max(Some(whole.max(seq)));
+                self.spoke = self.spoke.max(adopted.map(|a| a.seq));
+            }
         }
     }
 
@@ -260,8 +288,10 @@ impl Conversation {
         ends_recorded: bool,
         context_only: bool,
     ) {
-        let mut turn = Turn { name: name.map(Key::of), ends_recorded, ..Turn::default() };
+        (self.beside, self.unread) = (None, false);
+        let mut turn = Turn { ends_recorded, ..Turn::default() };
         let number = self.turns.len();
+        self.by_name.extend(name.map(|name| (Key::of(name), number)));
         if let Some(message) = message.filter(|_| !context_only) {
             let before = &mut self.turns[number - 1].prompts;
             let listed = before.iter().rposition(|p| &*p.event == message).map(|at| before.remove(at).seq);
@@ -277,10 +307,9 @@ impl Conversation {
 
     /// A turn ends.
     pub(super) fn end(&mut self, data: &TurnEnded<'_>, seq: u64) {
-        let name = data.turn.as_deref().map(Key::of);
-        let named = name.and_then(|name| self.turns.iter().rposition(|t| t.name == Some(name)));
-        let current = self.current();
-        let turn = &mut self.turns[named.unwrap_or(current)];
+        let named = data.turn.as_deref().and_then(|name| self.by_name.get(&Key::of(name)).copied());
+        let number = named.unwrap_or_else(|| self.current());
+        let turn = &mut self.turns[number];
         match data.how {
             TurnEnd::Complete => turn.completed = Some(seq),
             TurnEnd::Interrupted => turn.interrupted = Some(seq),
@@ -288,67 +317,9 @@ impl Conversation {
         }
     }
 
-    /// An action was proposed in `group`.
-    pub(super) fn hang(&mut self, action: usize, group: GroupId) {
-        self.hanging.entry(group).or_default().actions.push(action);
-    }
-
-    /// A group begins, and hangs in another one until its parent comes.
-    pub(super) fn begin(&mut self, group: GroupId, outer: Option<GroupId>) {
-        self.hanging.entry(group).or_default().outer = outer;
-        if let Some(outer) = outer {
-            self.hanging.entry(outer).or_default().inner.push(group);
-        }
-    }
-
-    /// The parent of `group`, `event`, has come: what hangs under it belongs to the newest turn (R-TRN-010), and to the
-    /// group that the parent is in. Returns the actions.
-    pub(super) fn adopt(&mut self, event: &str, seq: u64, group: GroupId, new_outer: Option<GroupId>) -> Vec<usize> {
-        if let Some((_, earlier)) = self.arrived.replace((event.into(), group)).filter(|(_, earlier)| *earlier != group)
-        {
-            self.hanging.remove(&earlier);
-        }
-        let old_outer = self.hanging.get_mut(&group).and_then(|hanging| hanging.outer.take());
-        if let Some(old) = old_outer.and_then(|outer| self.hanging.get_mut(&outer)) {
-            old.inner.retain(|inner| *inner != group);
-        }
-        let (mut keys, mut actions, mut groups) = (Vec::new(), Vec::new(), vec![group]);
-        let mut visited = std::collections::HashSet::new();
-        while let Some(group) = groups.pop() {
-            // Parents that are still missing can hang in one another.
-            if !visited.insert(group) {
-                continue;
-            }
-            let Some(hanging) = self.hanging.get(&group) else { continue };
-            keys.extend(&hanging.responses);
-            actions.extend(&hanging.actions);
-            groups.extend(&hanging.inner);
-        }
-        let turn = self.current();
-        let mut spoke = false;
-        for key in &keys {
-            let Some(response) = self.responses.get_mut(key) else { continue };
-            self.turns[response.turn].answers.retain(|(k, _)| k != key);
-            (response.turn, response.counted) = (turn, false);
-            response.newest = response.newest.max(seq);
-            spoke |= response.whole;
-            self.refresh(*key);
-        }
-        if spoke {
-            self.turns[turn].begun = Some(seq);
-            self.results.retain(|result| result.seq > seq);
-        }
-        if let Some(outer) = new_outer.filter(|outer| *outer != group) {
-            let inner = self.hanging.get(&group).map(|hanging| hanging.inner.clone()).unwrap_or_default();
-            for group in &inner {
-                self.hanging.entry(*group).or_default().outer = Some(outer);
-            }
-            let further = self.hanging.entry(outer).or_default();
-            further.responses.extend(keys);
-            further.actions.extend(&actions);
-            further.inner.extend(inner);
-        }
-        actions
+    /// The parent of `group`, `event`, has come.
+    pub(super) fn arrive(&mut self, event: &str, group: GroupId) {
+        self.arrived = Some((event.into(), group));
     }
 
     /// The newest turn that is answered.
@@ -367,10 +338,21 @@ impl Conversation {
         self.turns[turn].interrupted >= Some(seq)
     }
 
+    /// The responses that asked for calls of which none is known (R-TRN-012), by the events that say so, with their turns.
+    pub(super) fn lost_calls(&self) -> Vec<(&str, usize)> {
+        let mut lost: Vec<_> =
+            self.responses.values().filter_map(|r| Some((r.first, r.asks.as_deref()?, r.turn))).collect();
+        lost.sort_unstable();
+        lost.into_iter().map(|(_, event, turn)| (event, turn)).collect()
+    }
+
     /// Results that the model was told and has not gone on from.
     pub(super) fn pending_results(&self) -> impl Iterator<Item = &Waiting> {
         let answered = self.answered();
-        self.results.iter().filter(move |r| Some(r.turn) >= answered && !self.turns[r.turn].is_over_for(r.seq))
+        let waits = move |r: &&Waiting| {
+            Some(r.seq) > self.spoke && Some(r.turn) >= answered && !self.turns[r.turn].is_over_for(r.seq)
+        };
+        self.results.iter().filter(waits)
     }
 
     /// Prompts without an answer, each with whether its answer has begun.
@@ -381,9 +363,27 @@ impl Conversation {
         })
     }
 
+    /// What was counted so far was counted in another log.
+    pub(super) fn forget_counts(&mut self) {
+        self.own_responses = 0;
+        self.responses.values_mut().for_each(|response| response.usage = [None; 5]);
+    }
+
+    /// Whether the end of the newest turn would be recorded cannot be said any more.
+    pub(super) fn suspend(&mut self) {
+        let current = self.current();
+        self.turns[current].ends_recorded = false;
+    }
+
     /// Token counts of all responses, each once.
     pub(super) fn totals(&self) -> Totals {
-        let [input, output, cache_read, cache_write, reasoning] = self.usage.map(|n| n.map(Count));
+        let mut totals: [Option<u64>; 5] = [None; 5];
+        for response in self.responses.values() {
+            for (total, count) in totals.iter_mut().zip(response.usage) {
+                *total = count.map(|count| total.unwrap_or(0).saturating_add(count)).or(*total);
+            }
+        }
+        let [input, output, cache_read, cache_write, reasoning] = totals.map(|total| total.map(Count));
         Totals { input, output, cache_read, cache_write, reasoning }
     }
 }

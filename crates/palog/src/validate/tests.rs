@@ -114,6 +114,44 @@ fn ids_are_short_and_unique() {
     assert_eq!(found(sound().user(&"i".repeat(128), json!({})).text()), []);
 }
 
+/// R-ENV-001
+#[test]
+fn the_version_comes_first() {
+    let note = json!({"kind": "x"});
+    let note = sound().with("note.added", note, json!({})).lines[5].clone();
+    let moved = note.replacen("{\"palog\":1,", "{\"ignorable\":true,\"palog\":1,", 1);
+    finds(&sound().line(&moved), Code::BadEnvelope, Severity::Error, "R-ENV-001");
+    assert_eq!(found(sound().line(&moved.replace("\"ignorable\":true,", " ")).text()), []);
+}
+
+/// R-ENV-019
+#[test]
+fn native_records_are_of_a_source_that_is_open() {
+    let src = |name: &str| json!({"src": [{"source": name, "at": 0, "len": 1}]});
+    let log = || Log::imported(&[]);
+    assert_eq!(found(log().user("p", src("main")).text()), []);
+    finds(&log().user("p", src("other")), Code::SourceNotOpened, Severity::Warning, "R-ENV-019");
+}
+
+/// R-ACT-002
+#[test]
+fn a_digest_is_that_of_the_arguments() {
+    let args = r#"{"n":1.0, "n":2}"#;
+    let blob = |digest: &str| json!({"$blob": digest, "size": 16, "media": "application/json"});
+    let with = |value: &str, digest: &str| {
+        let log = sound().propose("a", json!({"args": "ARGS", "args_digest": digest}));
+        found(log.text().replace("\"ARGS\"", value))
+    };
+    let mismatch = [(Code::ArgsMismatch, Severity::Error, "R-ACT-002")];
+    let right = digest(args.as_bytes());
+    assert_eq!(with(args, &right), []);
+    assert_eq!(with(args, &digest(br#"{"n":2}"#)), mismatch);
+    assert_eq!(with(&json!({"$literal": "ARGS"}).to_string(), &digest(b"\"ARGS\"")), []);
+    assert_eq!(with(&blob(&right).to_string(), &right), []);
+    assert_eq!(with(&blob(&digest(b"else")).to_string(), &right), mismatch);
+    assert_eq!(with(r#"{"$omitted":{"reason":"redacted"}}"#, &right), []);
+}
+
 /// R-ENV-008
 #[test]
 fn prev_names_the_line_before() {
@@ -147,12 +185,16 @@ fn faults_of_types_and_payloads() {
     );
     assert_eq!(found(sound().add("x.org.example/kept", empty()).text()), []);
     finds(&sound().add("action.ended", json!({"action": "a"})), Code::BadPayload, Severity::Error, "R-ENV-013");
+    for both_or_neither in [empty(), json!({"window": [], "pruned": []})] {
+        finds(&sound().add("context.compacted", both_or_neither), Code::BadPayload, Severity::Error, "R-ENV-013");
+    }
+    assert_eq!(found(sound().add("context.compacted", json!({"window": []})).text()), []);
     finds(&sound().add("x.kept", empty()), Code::BadType, Severity::Error, "R-ENV-014");
     let newer = Log::opened(json!({"spec": "1.7"}));
     finds(&newer, Code::NewerMinor, Severity::Info, "R-ENV-015");
 }
 
-/// R-BYT-012
+/// R-BYT-012, R-BYT-013
 #[test]
 fn blobs_lie_beside_the_log() {
     let folder = std::env::temp_dir().join(format!("palog-validate-{}", std::process::id()));
@@ -172,5 +214,38 @@ fn blobs_lie_beside_the_log() {
     assert_eq!(check(&log(blob(&digest(b"there"), 5))), []);
     assert_eq!(check(&log(blob(&digest(b"there"), 6))), [(Code::BlobMismatch, rule)]);
     assert_eq!(check(&log(blob("md5:1", 5))), [(Code::BadPayload, rule)]);
+    std::fs::write(store.path(&digest(b"there")).expect("a digest"), b"other").expect("the blob can be changed");
+    assert_eq!(check(&log(blob(&digest(b"there"), 5))), [(Code::BlobMismatch, Some("R-BYT-013"))]);
     std::fs::remove_dir_all(folder).expect("the temporary folder can be removed");
+}
+
+/// R-OWN-001, R-OWN-003
+#[test]
+fn late_writes_and_missing_epochs_are_reported_and_block_nothing() {
+    let late = sound().lease(2).under(1, "note.added", json!({"kind": "x"}));
+    finds(&late, Code::LateWrite, Severity::Void, "R-OWN-001");
+    assert!(check(late.text().as_bytes()).is_valid());
+    finds(&sound().lease(2).add("note.added", json!({"kind": "x"})), Code::NoEpoch, Severity::Warning, "R-OWN-003");
+}
+
+/// R-EVT-014
+#[test]
+fn a_blob_that_was_redacted_is_not_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = BlobStore::beside(&folder.path().join("x.palog.jsonl"));
+    let digest = digest(b"gone");
+    let note = json!({"kind": "x", "text": {"$blob": &digest, "size": 4, "media": "text/plain"}});
+    let log = sound().add("note.added", note.clone());
+    let codes = |log: &Log| {
+        let found = validate(log.text().as_bytes(), &Options::new().with_blobs(&store)).expect("memory can be read");
+        found.diagnostics.groups().iter().map(|g| g.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&log), [Code::MissingBlob]);
+    let redacted = log.add("redaction.applied", json!({"blobs": [&digest]}));
+    assert!(codes(&redacted).is_empty());
+    assert!(codes(&redacted.add("note.added", note)).is_empty(), "nor is it when it is named again");
+    let other = sound().add("redaction.applied", json!({"blobs": ["sha256:0"]}));
+    let other =
+        other.add("note.added", json!({"kind": "x", "text": {"$blob": &digest, "size": 4, "media": "text/plain"}}));
+    assert_eq!(codes(&other), [Code::MissingBlob]);
 }

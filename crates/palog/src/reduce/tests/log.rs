@@ -43,6 +43,35 @@ fn a_gap_is_an_error_and_so_is_another_line_in_the_same_place() {
     assert_eq!(errors(&filled), [Code::SeqGap, Code::SeqConflict]);
 }
 
+/// R-ENV-007
+#[test]
+fn nothing_can_be_concluded_from_ids_that_stand_twice_or_have_no_form() {
+    let log = || Log::live().prompt("p").answer("r");
+    assert_eq!(errors(&log().user("p", json!({}))), [Code::DuplicateId]);
+    assert_eq!(errors(&log().with("note.added", json!({"kind": "x"}), json!({"id": "e2"}))), [Code::DuplicateId]);
+    assert_eq!(errors(&log().with("branch.moved", json!({"to": "p"}), json!({"id": "p"}))), [Code::DuplicateId]);
+    assert_eq!(errors(&log().user(&"i".repeat(129), json!({}))), [Code::BadEnvelope]);
+    assert_eq!(errors(&log().user("", json!({}))), [Code::BadEnvelope]);
+    assert!(errors(&log().user(&"i".repeat(128), json!({}))).is_empty());
+}
+
+/// R-ENV-009
+#[test]
+fn any_event_can_be_a_parent() {
+    let others = [
+        ("config.set", json!({"model": "m"})),
+        ("note.added", json!({"kind": "x"})),
+        ("x.org.example/kept", json!({})),
+        ("observation.recorded", json!({"fact": "idle", "source": "s"})),
+    ];
+    for (kind, data) in others {
+        let log = Log::live().prompt("p").answer("r").with(kind, data, json!({"id": "x"}));
+        let (state, found) = log.user("q", json!({"parent": "x"})).reduce();
+        assert!(found.is_empty(), "{kind}: {found:?}");
+        assert_eq!(state.head.as_deref(), Some("q"), "{kind}");
+    }
+}
+
 /// R-ENV-012, R-ENV-013, R-ENV-014
 #[test]
 fn what_cannot_be_understood_makes_the_log_indeterminate_unless_it_is_ignorable() {
