@@ -211,7 +211,7 @@ pub(crate) fn discover(path: &Path, only: Option<Vendor>) -> Result<Discovery, F
                 failure.help(format!("{} looks like one by its name, and is none by its content", first.display()));
         }
         return Err(failure.help(
-            "a directory is that of Claude Code (~/.claude) or Codex (~/.codex), one below it, or one with palog logs",
+            "a directory is that of Claude Code (~/.claude), Codex (~/.codex), OpenClaw (~/.openclaw) or pi (~/.pi/agent), one below it, or one with palog logs",
         ));
     }
     Ok(found)
@@ -292,7 +292,7 @@ pub(crate) fn import_failure(error: &ImportError) -> Failure {
     match error {
         ImportError::Read { .. } => Failure::new(Exit::Unreadable, error.to_string()),
         ImportError::NothingRecognised { .. } => Failure::new(Exit::Unreadable, error.to_string())
-            .help("what is known is: a session of Claude Code or Codex, or a log of palog"),
+            .help("what is known is: a session of Claude Code, Codex, OpenClaw or pi, or a log of palog"),
         ImportError::Write(WriteError::Io(error)) => Failure::output(error),
         ImportError::Write(WriteError::LineTooLong { .. }) => Failure::new(Exit::Negative, error.to_string())
             .help("write the log to a directory (palog import PATH -o DIR/): there, large values lie beside it"),

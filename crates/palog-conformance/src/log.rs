@@ -30,7 +30,8 @@ pub struct Record {
     pub at: u64,
     /// Length in bytes.
     pub len: u64,
-    /// The record as it stands in the kept source; `null` where the source is not kept or the record is no JSON.
+    /// The record as it stands in the kept source; `null` where the source is not kept or the record is no JSON. Of a row of
+    /// a database, which has no offset, its table and key.
     pub native: Value,
     /// Places of its events in the log.
     pub events: Vec<usize>,
@@ -95,10 +96,11 @@ impl Log {
         self.events.iter().filter(move |event| event["type"] == kind)
     }
 
-    /// The sources that hold the conversation: the transcript, those that reverts began, or that of the subagent.
+    /// The sources that hold the conversation: the transcript, those that reverts began, or that of the subagent; the rows of
+    /// a database, or an export.
     #[must_use]
     pub fn is_main(source: &str) -> bool {
-        source == "transcript"
+        ["transcript", "store", "export"].contains(&source)
             || source.starts_with("revert/")
             || source.strip_prefix("agent/").is_some_and(|id| !id.ends_with(".meta"))
     }
@@ -107,17 +109,22 @@ impl Log {
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
         let mut records: Vec<Record> = Vec::new();
-        let mut known: BTreeMap<(String, u64, u64), usize> = BTreeMap::new();
+        let mut known: BTreeMap<(String, String, u64, u64), usize> = BTreeMap::new();
         for (n, event) in self.events.iter().enumerate() {
             for src in json::list(event, "/src") {
-                let (Some(source), Some(at), Some(len)) =
-                    (json::text(src, "/source"), json::count(src, "/at"), json::count(src, "/len"))
-                else {
-                    continue;
+                let Some(source) = json::text(src, "/source") else { continue };
+                let row = json::text(src, "/table")
+                    .zip(json::text(src, "/key"))
+                    .map(|(table, key)| serde_json::json!({ "table": table, "key": key }));
+                let (at, len) = match (json::count(src, "/at"), json::count(src, "/len")) {
+                    (Some(at), Some(len)) => (at, len),
+                    _ if row.is_some() => (0, 0),
+                    _ => continue,
                 };
-                let index = *known.entry((source.to_owned(), at, len)).or_insert_with(|| {
-                    let native =
-                        self.slice(source, at, len).and_then(|b| json::value(&String::from_utf8_lossy(b)).ok());
+                let name = row.as_ref().map(Value::to_string).unwrap_or_default();
+                let index = *known.entry((source.to_owned(), name, at, len)).or_insert_with(|| {
+                    let slice = || self.slice(source, at, len).and_then(|b| json::value(&String::from_utf8_lossy(b)).ok());
+                    let native = row.or_else(slice);
                     records.push(Record {
                         source: source.into(),
                         at,
@@ -185,16 +192,23 @@ impl Log {
     }
 }
 
-/// The vendor's id of a record: its own, or that of the item in its envelope.
+/// The vendor's id of a record: its own, that of the item in its envelope, or that of an entry in a tree.
 fn id_of(native: &Value) -> Option<&str> {
-    json::text(native, "/uuid").or_else(|| json::text(native, "/payload/id"))
+    let entry = || json::text(native, "/id").filter(|_| native.get("parentId").is_some());
+    json::text(native, "/uuid").or_else(|| json::text(native, "/payload/id")).or_else(entry)
 }
 
 /// The vendor's kind of a record in the words of a truth: its type, with that of what an envelope holds behind it.
 pub(crate) fn kind_of(native: &Value) -> String {
+    if let Some(table) = json::text(native, "/table") {
+        return table.to_owned();
+    }
     let outer = json::text(native, "/type");
     if let Some(mark) = json::text(native, "/record_type") {
         return format!("record_type:{mark}");
+    }
+    if let (Some("message"), Some(role)) = (outer, json::text(native, "/message/role")) {
+        return format!("message/{role}");
     }
     match (outer, json::text(native, "/payload/type")) {
         (Some(outer), Some(inner)) => format!("{outer}/{inner}"),

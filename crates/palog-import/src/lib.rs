@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use palog_claude_code as claude_code;
 use palog_codex as codex;
+use palog_openclaw::{self as openclaw, pi};
 
 // What the functions here take and give, so that their users need no second dependency.
 pub use palog_adapter::listing::{Listed, Listing, TimeFrom, TitleFrom};
@@ -29,11 +30,15 @@ pub enum Vendor {
     ClaudeCode,
     /// Codex.
     Codex,
+    /// OpenClaw.
+    OpenClaw,
+    /// pi.
+    Pi,
 }
 
 impl Vendor {
     /// All of them.
-    pub const ALL: [Vendor; 2] = [Vendor::ClaudeCode, Vendor::Codex];
+    pub const ALL: [Vendor; 4] = [Vendor::ClaudeCode, Vendor::Codex, Vendor::OpenClaw, Vendor::Pi];
 
     /// The name of its format.
     #[must_use]
@@ -41,6 +46,8 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => claude_code::FORMAT.name,
             Vendor::Codex => codex::FORMAT.name,
+            Vendor::OpenClaw => openclaw::FORMAT.name,
+            Vendor::Pi => pi::FORMAT.name,
         }
     }
 
@@ -56,6 +63,8 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => claude_code::resume(session, directory),
             Vendor::Codex => codex::resume(session, directory),
+            Vendor::OpenClaw => openclaw::resume(session, directory),
+            Vendor::Pi => pi::resume(session, directory),
         }
     }
 
@@ -65,6 +74,8 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => claude_code::questions(tool, arguments),
             Vendor::Codex => codex::questions(tool, arguments),
+            // Their models have no tool that only asks.
+            Vendor::OpenClaw | Vendor::Pi => Vec::new(),
         }
     }
 
@@ -74,6 +85,10 @@ impl Vendor {
         // Rollouts have a closer mark: each record says what it is.
         if codex::recognises(head) {
             Some(Vendor::Codex)
+        } else if openclaw::recognises(head) {
+            Some(Vendor::OpenClaw)
+        } else if pi::recognises(head) {
+            Some(Vendor::Pi)
         } else if claude_code::recognises(head) {
             Some(Vendor::ClaudeCode)
         } else {
@@ -90,6 +105,10 @@ pub enum Session {
     ClaudeCode(claude_code::Session),
     /// Of Codex.
     Codex(codex::Session),
+    /// Of OpenClaw.
+    OpenClaw(openclaw::Session),
+    /// Of pi.
+    Pi(pi::Session),
 }
 
 impl Session {
@@ -101,6 +120,8 @@ impl Session {
         bytes.seek(SeekFrom::Start(0))?;
         Ok(match only.or(Vendor::of(&head(&mut bytes)?)) {
             Some(Vendor::Codex) => Session::Codex(codex::session_from_stdin(bytes)),
+            Some(Vendor::OpenClaw) => Session::OpenClaw(openclaw::session_from_stdin(bytes)?),
+            Some(Vendor::Pi) => Session::Pi(pi::session_from_stdin(bytes)),
             Some(Vendor::ClaudeCode) | None => Session::ClaudeCode(claude_code::session_from_stdin(bytes)),
         })
     }
@@ -111,6 +132,8 @@ impl Session {
         match self {
             Session::ClaudeCode(_) => Vendor::ClaudeCode,
             Session::Codex(_) => Vendor::Codex,
+            Session::OpenClaw(_) => Vendor::OpenClaw,
+            Session::Pi(_) => Vendor::Pi,
         }
     }
 
@@ -120,6 +143,8 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => session.id(),
             Session::Codex(session) => session.id(),
+            Session::OpenClaw(session) => session.id(),
+            Session::Pi(session) => session.id(),
         }
     }
 
@@ -129,15 +154,17 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => session.path(),
             Session::Codex(session) => session.path(),
+            Session::OpenClaw(session) => session.path(),
+            Session::Pi(session) => session.path(),
         }
     }
 
-    /// Ids of its subagents, where their files belong to it. Agents of Codex are sessions of their own.
+    /// Ids of its subagents, where their files belong to it. Agents of the others are sessions of their own.
     #[must_use]
     pub fn agents(&self) -> Vec<&str> {
         match self {
             Session::ClaudeCode(session) => session.agents().collect(),
-            Session::Codex(_) => Vec::new(),
+            Session::Codex(_) | Session::OpenClaw(_) | Session::Pi(_) => Vec::new(),
         }
     }
 
@@ -147,6 +174,8 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => session.size(),
             Session::Codex(session) => session.size(),
+            Session::OpenClaw(session) => session.size(),
+            Session::Pi(session) => session.size(),
         }
     }
 
@@ -156,6 +185,8 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => Session::ClaudeCode(session.alone()),
             Session::Codex(session) => Session::Codex(session.alone()),
+            Session::OpenClaw(session) => Session::OpenClaw(session.alone()),
+            Session::Pi(session) => Session::Pi(session),
         }
     }
 
@@ -167,6 +198,8 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => claude_code::import(session, target, options),
             Session::Codex(session) => codex::import(session, target, options),
+            Session::OpenClaw(session) => openclaw::import(session, target, options),
+            Session::Pi(session) => pi::import(session, target, options),
         }
     }
 }
@@ -191,7 +224,12 @@ fn vendors(path: &Path, only: Option<Vendor>) -> io::Result<Vec<Vendor>> {
     if fs::metadata(path)?.is_dir() {
         return Ok(Vendor::ALL.to_vec());
     }
-    Ok(vec![Vendor::of(&head(File::open(path)?)?).unwrap_or(Vendor::ClaudeCode)])
+    let head = head(File::open(path)?)?;
+    let by_head = Vendor::of(&head);
+    // The tables of a database may be in its write-ahead log alone.
+    let by_tables = by_head.is_none() && head.starts_with(b"SQLite format 3\0");
+    let by_tables = by_tables && !openclaw::discover(path)?.sessions.is_empty();
+    Ok(vec![by_head.or(by_tables.then_some(Vendor::OpenClaw)).unwrap_or(Vendor::ClaudeCode)])
 }
 
 /// As much of the beginning as it takes to tell what something is ([`Vendor::of`]).
@@ -260,6 +298,17 @@ pub fn discover(path: &Path, only: Option<Vendor>) -> io::Result<Discovery> {
                 all.beside.extend(beside);
                 all.unrecognised.extend(unrecognised);
             }
+            Vendor::OpenClaw => {
+                let openclaw::Discovery { sessions, beside, unrecognised } = openclaw::discover(path)?;
+                all.sessions.extend(sessions.into_iter().map(Session::OpenClaw));
+                all.beside.extend(beside);
+                all.unrecognised.extend(unrecognised);
+            }
+            Vendor::Pi => {
+                let pi::Discovery { sessions, unrecognised } = pi::discover(path)?;
+                all.sessions.extend(sessions.into_iter().map(Session::Pi));
+                all.unrecognised.extend(unrecognised);
+            }
         }
     }
     all.unrecognised = nobodys(path, all.unrecognised, all.sessions.iter().filter_map(Session::path));
@@ -278,6 +327,8 @@ pub fn list(path: &Path, only: Option<Vendor>) -> io::Result<Listing> {
                 claude_code_below(path)?.iter().map(|(path, _)| claude_code::list(path)).collect::<io::Result<_>>()?
             }
             Vendor::Codex => vec![codex::list(path)?],
+            Vendor::OpenClaw => vec![openclaw::list(path)?],
+            Vendor::Pi => vec![pi::list(path)?],
         };
         for listing in listings {
             all.sessions.extend(listing.sessions);

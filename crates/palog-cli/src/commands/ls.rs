@@ -61,8 +61,12 @@ fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
     let home = set("HOME").or_else(|| set("USERPROFILE"));
     let below = |name: &str| home.as_ref().map(|home| home.join(name));
     let place = |variable, folder, vendor| Some((set(variable).or_else(|| below(folder))?, Some(vendor)));
-    let places =
-        [place("CLAUDE_CONFIG_DIR", ".claude", Vendor::ClaudeCode), place("CODEX_HOME", ".codex", Vendor::Codex)];
+    let places = [
+        place("CLAUDE_CONFIG_DIR", ".claude", Vendor::ClaudeCode),
+        place("CODEX_HOME", ".codex", Vendor::Codex),
+        place("OPENCLAW_STATE_DIR", ".openclaw", Vendor::OpenClaw),
+        place("PI_CODING_AGENT_DIR", ".pi/agent", Vendor::Pi),
+    ];
     let roots: Vec<_> = places.into_iter().flatten().collect();
     if roots.is_empty() {
         return Err(Failure::new(Exit::Usage, "nothing tells where the home directory is").help("palog ls PATH"));
@@ -71,7 +75,7 @@ fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
     if there.is_empty() {
         let names: Vec<String> = roots.iter().map(|(root, _)| root.display().to_string()).collect();
         let failure = Failure::new(Exit::NothingMatched, format!("{} is not there", names.join(" or ")));
-        let help = "sessions lie in $CLAUDE_CONFIG_DIR or ~/.claude, and in $CODEX_HOME or ~/.codex: palog ls PATH looks elsewhere";
+        let help = "sessions lie in $CLAUDE_CONFIG_DIR or ~/.claude, $CODEX_HOME or ~/.codex, $OPENCLAW_STATE_DIR or ~/.openclaw, and $PI_CODING_AGENT_DIR or ~/.pi/agent: palog ls PATH looks elsewhere";
         return Err(failure.help(help));
     }
     Ok(there)
