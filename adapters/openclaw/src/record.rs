@@ -13,16 +13,8 @@ pub(crate) const KEPT: &[&str] =
     &["custom", "label", "mode_change", "reset", "service_tier_change", "session_init", "thinking_level_change"];
 
 /// All types of entries that are known.
-const MAPPED: &[&str] = &[
-    "session",
-    "message",
-    "model_change",
-    "compaction",
-    "branch_summary",
-    "custom_message",
-    "session_info",
-    "title",
-];
+const MAPPED: &[&str] =
+    &["session", "message", "model_change", "compaction", "branch_summary", "custom_message", "session_info", "title"];
 
 /// The first version of the header whose entries have ids.
 const WITH_IDS: u64 = 2;

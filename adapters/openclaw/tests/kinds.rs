@@ -176,7 +176,10 @@ fn entries_become_what_the_table_says() {
         let may_be_kept = kind.status == Status::Kept || kind.also.is_some();
         let kept_as = format!("x.dev.pi/{}", kind.name);
         if kept.iter().any(|t| *t != kept_as) || kept.is_empty() == may_be_kept {
-            wrong.push(format!("{}: {kept:?} came out, the table says {:?}, also {:?}", kind.name, kind.status, kind.also));
+            wrong.push(format!(
+                "{}: {kept:?} came out, the table says {:?}, also {:?}",
+                kind.name, kind.status, kind.also
+            ));
         }
     }
     for kind in genuine.iter().filter(|genuine| kinds.iter().all(|k| k.name != **genuine)) {
@@ -200,8 +203,9 @@ fn the_table_is_in_order() {
 
 /// The table as the specification shows it.
 fn rendered(kinds: &[Kind]) -> String {
-    let mut text =
-        String::from("| kind | is | events | seen | not carried; of kept kinds, what it holds |\n|---|---|---|---|---|\n");
+    let mut text = String::from(
+        "| kind | is | events | seen | not carried; of kept kinds, what it holds |\n|---|---|---|---|---|\n",
+    );
     for kind in kinds {
         let is = match (kind.status, &kind.also) {
             (Status::Kept, _) => "kept".into(),

@@ -123,7 +123,8 @@ impl Log {
                 };
                 let name = row.as_ref().map(Value::to_string).unwrap_or_default();
                 let index = *known.entry((source.to_owned(), name, at, len)).or_insert_with(|| {
-                    let slice = || self.slice(source, at, len).and_then(|b| json::value(&String::from_utf8_lossy(b)).ok());
+                    let slice =
+                        || self.slice(source, at, len).and_then(|b| json::value(&String::from_utf8_lossy(b)).ok());
                     let native = row.or_else(slice);
                     records.push(Record {
                         source: source.into(),

@@ -85,7 +85,8 @@ impl Conversation {
 
     /// A command that the user typed, in the words in which the model is told of it.
     fn command(&mut self, here: &mut Here<'_>, message: &Message<'_>) -> Written {
-        let (Some(command), output) = (message.command.as_deref(), message.output.as_deref().unwrap_or_default()) else {
+        let (Some(command), output) = (message.command.as_deref(), message.output.as_deref().unwrap_or_default())
+        else {
             return self.odd(here);
         };
         let mut text = format!("Ran `{command}`\n");

@@ -139,7 +139,14 @@ impl Conversation {
     }
 
     /// Maps one entry. `exact` says that `text` is the source's own bytes.
-    pub(crate) fn entry(&mut self, entry: &Entry<'_>, text: &str, exact: bool, at: At<'_>, row: Option<Native<'_>>) -> Written {
+    pub(crate) fn entry(
+        &mut self,
+        entry: &Entry<'_>,
+        text: &str,
+        exact: bool,
+        at: At<'_>,
+        row: Option<Native<'_>>,
+    ) -> Written {
         let kind = entry.kind();
         let id = entry.id.as_deref().filter(|_| !entry.is_header() && self.has_ids != Some(false));
         let seen = id.and_then(|id| Some((self.tree.find(id)?, self.digests.get(id).copied()?)));
@@ -154,7 +161,20 @@ impl Conversation {
         if let At::Span(span) = at {
             self.out.look_at_text(text, exact, span);
         }
-        let mut here = Here { text, exact, at, native, id, ordinal: 0, time: None, copy: None, parent: None, node: 0, kind, odd_time: None };
+        let mut here = Here {
+            text,
+            exact,
+            at,
+            native,
+            id,
+            ordinal: 0,
+            time: None,
+            copy: None,
+            parent: None,
+            node: 0,
+            kind,
+            odd_time: None,
+        };
         here.time = self.time_of(&here, entry);
         here.odd_time = entry.timestamp.as_ref().filter(|raw| crate::times::read(raw).time.is_none()).cloned();
         here.copy = match seen {

@@ -1,9 +1,7 @@
 //! Requests for approval: rows that change before what they are about can begin.
 
 use palog::envelope::{ActorKind, Draft};
-use palog::events::{
-    ActionProposed, ApprovalEnded, ApprovalKind, ApprovalOutcome, ApprovalRequested, Data, Scope,
-};
+use palog::events::{ActionProposed, ApprovalEnded, ApprovalKind, ApprovalOutcome, ApprovalRequested, Data, Scope};
 use palog::json::{Raw, Str, Value};
 use palog::writer::WriteError;
 use palog_adapter::Log;
@@ -83,7 +81,8 @@ impl Approvals {
     pub(crate) fn take(&mut self, call: &str, run: Option<&str>) -> Vec<Approval> {
         let is_about = |approval: &mut Approval| {
             let of_run = approval.row.text("source_run_id");
-            approval.row.text("source_tool_call_id") == Some(call) && (run.is_none() || of_run.is_none() || of_run == run)
+            approval.row.text("source_tool_call_id") == Some(call)
+                && (run.is_none() || of_run.is_none() || of_run == run)
         };
         self.waiting.extract_if(.., is_about).collect()
     }

@@ -1,28 +1,24 @@
 //! Imports one session of a database: its entries, and what other rows tell of it.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::collections::HashMap;
 
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
-use palog::envelope::{ActorKind, Draft, SrcHow};
-use palog::events::{BranchMoved, ConfigSet, Data, Parent, ParentMode, Recorded, SourceOrder};
-use palog::json::{Raw, Str};
-use palog::writer::WriteError;
-use palog_adapter::ids::{self, EventId, Native};
-use palog_adapter::sqlite::{KeptRows, Row};
-use palog_adapter::{
-    ImportError, InputReport, Log, LogName, Options, Report, SourceEnd, Target, Transcript, output,
-};
+use palog::envelope::ActorKind;
+use palog::events::{BranchMoved, ConfigSet, ParentMode, Recorded, SourceOrder};
+use palog_adapter::ids::{EventId, Native};
+use palog_adapter::sqlite::Row;
+use palog_adapter::{ImportError, Log, LogName, Options, Report, Target, Transcript, output};
 
+use super::StoreSession;
 use super::approvals::{Approvals, STATE};
+use super::family::{bounds, is_spawned, parent};
+use super::input::{Input, kept, tell};
 use super::rows::{Use, entry_text, use_of};
 use super::work::Work;
-use super::{Database, StoreSession};
 use crate::FORMAT;
 use crate::conversation::{At, Conversation, EMPTY_CONFIG, Known};
 use crate::file::logged;
 use crate::record::Entry;
-use crate::times::of_milliseconds;
 
 /// Name of the source that rows of the agent's database are kept in.
 pub(super) const STORE: &str = "store";
@@ -36,6 +32,9 @@ const STORE_RECORDS: &[Recorded] = &[Recorded::Usage];
 /// What the gateway's database records durably: each request before it is asked, and each answer before what it allows
 /// begins.
 const STATE_RECORDS: &[Recorded] = &[Recorded::ApprovalRequested, Recorded::ApprovalEnded];
+
+/// Entries that were moved out of the database.
+pub(super) const COLD: &str = "session_transcript_cold_archives";
 
 /// Columns that hold the key of a session in the gateway's database.
 const KEYS: [&str; 4] = ["source_session_key", "session_key", "requester_session_key", "owner_key"];
@@ -55,66 +54,6 @@ pub(super) fn import(
     options: &Options,
 ) -> Result<Report, ImportError> {
     output::all_or_none(target, |target| Importer::open(session, target, options)?.run())
-}
-
-/// A database while one session is read from it.
-struct Input {
-    database: Database,
-    source: &'static str,
-    kept: KeptRows,
-    /// Rows of this session, by table.
-    own: BTreeMap<String, u64>,
-    /// Those of them that map to nothing.
-    unmapped: u64,
-}
-
-impl Input {
-    fn open(database: &Database, source: &'static str, place: Option<&Path>) -> Result<Self, ImportError> {
-        let store = &database.store;
-        let mut kept = KeptRows::begin(place, source)?;
-        kept.schema(&store.schema, store.user_version, store.application_id)?;
-        Ok(Input { database: database.clone(), source, kept, own: BTreeMap::new(), unmapped: 0 })
-    }
-
-    fn keep(&mut self, row: &Row) -> Result<(), ImportError> {
-        *self.own.entry(row.table().to_owned()).or_default() += 1;
-        self.kept.keep(row)
-    }
-
-    /// Rows of a table.
-    fn rows(&self, table: &str, rest: &str, parameters: &[&str]) -> Vec<Row> {
-        let mut rows = Vec::new();
-        let _ = self.database.store.each(table, rest, parameters, |row| -> Result<(), ImportError> {
-            rows.push(row);
-            Ok(())
-        });
-        rows
-    }
-
-    /// Ends reading: how far it was read, and what the report says of all rows.
-    fn finish(self, fragments: u64) -> Result<(SourceEnd, InputReport), ImportError> {
-        let mut report = InputReport {
-            path: self.database.path.display().to_string(),
-            format: if self.source == STORE { "openclaw.sqlite" } else { "openclaw.state.sqlite" }.into(),
-            kept: self.unmapped,
-            fragments,
-            ..InputReport::default()
-        };
-        for table in self.database.store.tables() {
-            let count = self.database.store.count(&table.name).unwrap_or(0);
-            let name = match use_of(&table.name) {
-                Use::Kept => table.name.clone(),
-                Use::Derived => format!("{} (derived)", table.name),
-                Use::Secret => format!("{} (left out)", table.name),
-            };
-            if count > 0 {
-                report.records += count;
-                report.by_type.insert(name, count);
-            }
-        }
-        report.foreign = report.records - self.own.values().sum::<u64>().min(report.records);
-        Ok((self.kept.finish()?, report))
-    }
 }
 
 struct Importer<'s> {
@@ -265,7 +204,7 @@ impl<'s> Importer<'s> {
             self.store.keep(&row)?;
             self.row(&row)
         })?;
-        let tip = "WHERE session_id = ? ORDER BY active_position DESC LIMIT 1";
+        let tip = "WHERE session_id = ? ORDER BY active_position DESC";
         let tip = self.session.first("session_transcript_active_events", tip, &[&self.session.id]);
         if let Some((row, seq)) = tip.and_then(|row| Some((row.clone(), row.integer("event_seq")?)))
             && let Some(head) = self.conversation.moved_to(usize::try_from(seq).unwrap_or(usize::MAX))
@@ -333,10 +272,11 @@ impl<'s> Importer<'s> {
             }
             work.push(time, STATE, row, child);
         }
-        for row in self.store.rows("session_nodes", "WHERE spawned_by = ? OR fork_source_session_id = ?", &[
-            &key,
-            &self.session.id,
-        ]) {
+        for row in self.store.rows(
+            "session_nodes",
+            "WHERE spawned_by = ? OR fork_source_session_id = ?",
+            &[&key, &self.session.id],
+        ) {
             let child = row.text("current_session_id").unwrap_or_default().to_owned();
             if child != self.session.id && self.is_of_then(row.integer("created_at")) {
                 self.store.keep(&row)?;
@@ -349,9 +289,6 @@ impl<'s> Importer<'s> {
     /// Rows of the gateway's database that name the session's key.
     fn of_key(&self, table: &str, column: &str, time: &str) -> Vec<Row> {
         let Some(state) = &self.state else { return Vec::new() };
-        if state.database.store.table(table).is_none_or(|t| !t.has(column)) {
-            return Vec::new();
-        }
         let rows = state.rows(table, &format!("WHERE {column} = ?"), &[&self.session.key]);
         rows.into_iter().filter(|row| self.is_of_then(row.integer(time))).collect()
     }
@@ -367,9 +304,9 @@ impl<'s> Importer<'s> {
         for row in self.store.rows("session_pending_inputs", "WHERE session_id = ? ORDER BY seq", &[&self.session.id]) {
             self.store.keep(&row)?;
             let known = "WHERE session_id = ? AND message_idempotency_key = ?";
-            let by_key = row.text("idempotency_key").and_then(|key| {
-                self.session.first("transcript_event_identities", known, &[&self.session.id, key])
-            });
+            let by_key = row
+                .text("idempotency_key")
+                .and_then(|key| self.session.first("transcript_event_identities", known, &[&self.session.id, key]));
             let taken = row.text("consumed_event_id").or(by_key.as_ref().and_then(|r| r.text("event_id")));
             let message = taken.map(|id| self.conversation.first_event(id).hex());
             super::work::input(&mut self.conversation.out.log, &row, message)?;
@@ -380,17 +317,36 @@ impl<'s> Importer<'s> {
     /// All other rows that name the session, and what is true of all sessions.
     fn others(&mut self) -> Result<(), ImportError> {
         let told = ["session_nodes", "session_windows", "transcript_events", "session_pending_inputs"];
-        for table in self.session.agent.store.tables().map(|t| t.name.clone()).collect::<Vec<_>>() {
-            let of_session = self.session.agent.store.table(&table).is_some_and(|t| t.has("session_id"));
-            if !of_session || told.contains(&table.as_str()) || use_of(&table) != Use::Kept {
+        let is_current = self.session.node().is_some();
+        let mut others = Vec::new();
+        for table in self.session.agent.store.tables().filter(|t| use_of(&t.name) == Use::Kept) {
+            if told.contains(&table.name.as_str()) {
                 continue;
             }
-            for row in self.store.rows(&table, "WHERE session_id = ?", &[&self.session.id]) {
-                self.store.keep(&row)?;
-                self.store.unmapped += 1;
-                let data = kept(&self.conversation.out.log, &row);
-                tell(&mut self.conversation.out.log, STORE, &row, 0, ActorKind::Harness, "created_at", data)?;
+            if table.has("session_id") {
+                others.extend(self.store.rows(&table.name, "WHERE session_id = ?", &[&self.session.id]));
+            } else if is_current {
+                others.extend(self.store.rows(&table.name, "WHERE session_key = ?", &[&self.session.key]));
             }
+        }
+        for row in others {
+            self.store.keep(&row)?;
+            self.store.unmapped += 1;
+            let log = &mut self.conversation.out.log;
+            if row.table() == COLD {
+                let place = Place {
+                    input: Some(self.conversation.out.input.path.clone()),
+                    detail: row.text("archive_name").map(str::to_owned),
+                    ..Place::default()
+                };
+                let why = format!(
+                    "{} entries are in an archive, which was not read",
+                    row.integer("event_count").unwrap_or(0)
+                );
+                log.diagnostics.push(Diagnostic::new(Code::Unreadable, Severity::Error, place).because(why));
+            }
+            let data = kept(log, &row);
+            tell(log, STORE, &row, 0, ActorKind::Harness, "created_at", data)?;
         }
         if let Some(node) = self.session.node() {
             super::work::status(&mut self.conversation.out.log, &node)?;
@@ -440,87 +396,4 @@ impl<'s> Importer<'s> {
         }
         Ok(())
     }
-}
-
-/// Where a session comes from, as its own rows tell it.
-fn parent(session: &StoreSession) -> Option<Parent<'static>> {
-    let of = |from: &str, mode| Parent {
-        log: ids::log(&FORMAT, from).into(),
-        session: Some(from.to_owned().into()),
-        at: None,
-        event: None,
-        action: None,
-        mode,
-    };
-    let (window, node) = (session.window(), session.node());
-    let text = |row: &Option<Row>, column: &str| row.as_ref().and_then(|r| r.text(column)).map(str::to_owned);
-    if let Some(from) = text(&node, "fork_source_session_id").filter(|from| *from != session.id) {
-        let at = text(&node, "fork_source_entry_id").map(Str::from);
-        return Some(Parent { at, ..of(&from, ParentMode::Fork) });
-    }
-    if let Some(by) = text(&window, "spawned_by").or_else(|| text(&node, "spawned_by")) {
-        let by = session.first("session_nodes", "WHERE session_key = ?", &[&by])?;
-        return Some(of(by.text("current_session_id")?, ParentMode::Spawn));
-    }
-    let previous = text(&window, "previous_session_id")?;
-    match text(&window, "reason").as_deref() {
-        Some("fork" | "rewind") => Some(of(&previous, ParentMode::Fork)),
-        Some("recovery" | "compaction") => Some(of(&previous, ParentMode::Continue)),
-        // After a reset, and so on, nothing of the one before is left.
-        _ => None,
-    }
-}
-
-/// Whether another agent started the session.
-fn is_spawned(session: &StoreSession) -> bool {
-    session.node().is_some_and(|node| node.text("created_via") == Some("spawn"))
-}
-
-/// When the session began and the next one of its key did; nothing before the first and behind the last.
-fn bounds(session: &StoreSession) -> (Option<i64>, Option<i64>) {
-    let mut windows = Vec::new();
-    let of_key = "WHERE session_key = ? ORDER BY created_at, session_id";
-    let _ = session.agent.store.each("session_windows", of_key, &[&session.key], |row| -> Result<(), ImportError> {
-        windows.push((row.text("session_id").map(str::to_owned), row.integer("created_at")));
-        Ok(())
-    });
-    let own = windows.iter().position(|(id, _)| id.as_deref() == Some(&session.id));
-    let since = own.filter(|at| *at > 0).and_then(|at| windows[at].1);
-    (since, own.and_then(|at| windows.get(at + 1)).and_then(|(_, next)| *next))
-}
-
-/// The row as the payload of an event that keeps it.
-pub(super) fn kept(log: &Log, row: &Row) -> Data<'static> {
-    log.kept(row.table(), columns(row))
-}
-
-/// The columns of a row, as an object.
-pub(super) fn columns(row: &Row) -> Raw<'static> {
-    #[derive(serde::Deserialize)]
-    struct Line<'a> {
-        #[serde(borrow)]
-        row: &'a serde_json::value::RawValue,
-    }
-    let line = row.line();
-    let columns = serde_json::from_slice::<Line<'_>>(&line).map(|line| Raw::from(line.row).into_owned());
-    columns.unwrap_or_else(|_| Raw::of("unreadable"))
-}
-
-/// Appends an event that a row tells. `time` is the column with its time in milliseconds.
-pub(super) fn tell<'d>(
-    log: &mut Log,
-    source: &str,
-    row: &Row,
-    ordinal: u32,
-    actor: ActorKind,
-    time: &str,
-    data: impl Into<Data<'d>>,
-) -> Result<(), WriteError> {
-    let id = row.event(&log.ids(source), ordinal).hex();
-    let mut draft = Draft::new(id, actor, data);
-    draft.time = row.integer(time).and_then(of_milliseconds);
-    let is_kept = matches!(draft.data, Data::Kept(..));
-    draft.src.push(row.src(source, is_kept.then_some(SrcHow::Opaque)));
-    draft.ignorable = is_kept.then_some(true);
-    log.append(&mut draft)
 }

@@ -1,7 +1,9 @@
 //! The sessions of OpenClaw: in its databases, and in the files that it had before.
 
 pub(crate) mod approvals;
+mod family;
 mod import;
+mod input;
 mod rows;
 mod work;
 
@@ -248,7 +250,10 @@ pub fn import(session: &Session, target: &mut dyn Target, options: &Options) -> 
         Kind::File(session) => file::import(&FORMAT, session, target, options),
         Kind::Broken(path, why) => Err(ImportError::Read {
             path: path.clone(),
-            error: io::Error::new(io::ErrorKind::InvalidData, why.why.clone().unwrap_or_else(|| why.code.as_str().into())),
+            error: io::Error::new(
+                io::ErrorKind::InvalidData,
+                why.why.clone().unwrap_or_else(|| why.code.as_str().into()),
+            ),
         }),
     }
 }

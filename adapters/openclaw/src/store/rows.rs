@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use palog_adapter::sqlite::{Row, Scalar};
+use palog_adapter::sqlite::{Row, Scalar, Store};
 use ruzstd::decoding::StreamingDecoder;
 
 use super::StoreSession;
@@ -56,6 +56,20 @@ pub(super) fn use_of(table: &str) -> Use {
     }
 }
 
+/// The rows of a table; none where it lacks a column that `rest` names, as an older schema may.
+pub(super) fn rows(store: &Store, table: &str, rest: &str, parameters: &[&str]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let names = rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let mut columns = names.filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()));
+    if store.table(table).is_some_and(|known| columns.all(|column| known.has(column))) {
+        let _ = store.each(table, rest, parameters, |row| -> Result<(), ()> {
+            rows.push(row);
+            Ok(())
+        });
+    }
+    rows
+}
+
 /// The text of a row's entry, also of one that is compressed.
 pub(super) fn entry_text(row: &Row) -> Result<String, String> {
     if let Some(text) = row.text("event_json") {
@@ -75,12 +89,7 @@ pub(super) fn entry_text(row: &Row) -> Result<String, String> {
 impl StoreSession {
     /// The first row of a table of the agent's database.
     pub(super) fn first(&self, table: &str, rest: &str, parameters: &[&str]) -> Option<Row> {
-        let mut found = None;
-        let _ = self.agent.store.each(table, rest, parameters, |row| {
-            found = Some(row);
-            Err(())
-        });
-        found
+        rows(&self.agent.store, table, &format!("{rest} LIMIT 1"), parameters).into_iter().next()
     }
 
     /// The row of the session's key.
@@ -111,7 +120,7 @@ impl StoreSession {
 
     /// When the newest entry was written, in milliseconds.
     pub(super) fn last_activity(&self) -> Option<i64> {
-        let newest = self.first("transcript_events", "WHERE session_id = ? ORDER BY seq DESC LIMIT 1", &[&self.id]);
+        let newest = self.first("transcript_events", "WHERE session_id = ? ORDER BY seq DESC", &[&self.id]);
         newest.and_then(|row| row.integer("created_at"))
     }
 }

@@ -7,19 +7,19 @@ use palog::events::{
     ActionEnded, ActionKind, ActionProposed, ActionStarted, Applied, ChildEnded, ChildKind, ChildLink, ChildSpawned,
     Effect, EffectClass, InputEnded, InputOutcome, InputQueued, ObservationRecorded, Outcome, Part,
 };
-use palog::json::{Raw, Value};
+use palog::json::{Raw, Str, Value};
 use palog::writer::{WriteError, args_digest};
 use palog_adapter::sqlite::Row;
 use palog_adapter::{Log, ids};
 use serde::Deserialize;
 
 use super::approvals::STATE;
-use super::import::{STORE, columns, tell};
+use super::import::STORE;
+use super::input::{columns, tell};
 use crate::FORMAT;
 use crate::conversation::Conversation;
 use crate::record::{lenient, text};
 use crate::times::of_milliseconds;
-use palog::json::Str;
 
 /// Rows that have a time, in the order of their times.
 #[derive(Debug, Default)]
@@ -75,11 +75,8 @@ impl Work {
         if !self.proposed.insert(action.to_owned()) {
             return Ok(());
         }
-        let effect = Effect {
-            class: Some(EffectClass::WriteRemote),
-            idempotency_key: None,
-            target: target.map(Str::from),
-        };
+        let effect =
+            Effect { class: Some(EffectClass::WriteRemote), idempotency_key: None, target: target.map(Str::from) };
         let proposed = ActionProposed {
             action: action.into(),
             name: "deliver".into(),

@@ -34,7 +34,9 @@ fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Opt
         "context_after_first_compaction" => return Some(context_after_first_compaction(run, imported)),
         "orphans_in_log" => unresolved(state).filter(|a| a["proposed"].is_null()).count().into(),
         "orphans_in_context" => orphans(imported).into(),
-        "session_start_utc" => own_records(log).first().map(|r| log.events[r.events[0]]["time"].clone()).unwrap_or_default(),
+        "session_start_utc" => {
+            own_records(log).first().map(|r| log.events[r.events[0]]["time"].clone()).unwrap_or_default()
+        }
         "records_seen_by_vendor_client" => first_of_each_line(log).into(),
         "recovered_behind_fragment" => behind_fragments(log),
         "fragment_bytes" => log.notes(&["fragment", "torn"]).map(|(_, _, len)| len).sum::<u64>().into(),
@@ -250,7 +252,8 @@ fn closes(parents: &BTreeMap<&str, &str>, id: &str) -> bool {
 /// What the model saw when it said the first thing after the first compaction.
 fn context_after_first_compaction(run: &Run<'_>, imported: &Imported) -> Result<Value, String> {
     let mut after = imported.log.events.iter().skip_while(|e| e["type"] != "context.compacted");
-    let next = after.find(|e| e["type"] == "message.added").and_then(|e| json::text(e, "/id")).ok_or("nothing follows")?;
+    let next =
+        after.find(|e| e["type"] == "message.added").and_then(|e| json::text(e, "/id")).ok_or("nothing follows")?;
     let context = run.implementation.context(&imported.log.path, Some(next))?;
     Ok(names(imported, &context))
 }
