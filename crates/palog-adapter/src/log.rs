@@ -99,7 +99,8 @@ impl Log {
     /// # Errors
     /// When the output refuses.
     pub fn about<'d>(&mut self, about: &str, ordinal: u32, data: impl Into<Data<'d>>) -> Result<(), WriteError> {
-        let id = self.ids(about).event(Native::Uuid("source"), ordinal).hex();
+        // No record of the source has such a place: none can have the same id.
+        let id = self.ids(&format!("about/{about}")).event(Native::Uuid("source"), ordinal).hex();
         self.append(&mut Draft::new(id, ActorKind::Importer, data))
     }
 
