@@ -23,8 +23,8 @@ pub(crate) struct Spawn {
 /// A call.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// Name of the tool.
-    pub(crate) name: Box<str>,
+    /// Name of the tool, if it can be read.
+    pub(crate) name: Option<Box<str>>,
     /// How often the id was used.
     uses: u32,
     /// Number of the response that it is a part of.
@@ -33,6 +33,8 @@ pub(crate) struct Call {
     pub(crate) told: bool,
     /// Set if it starts a subagent.
     pub(crate) spawn: Option<Spawn>,
+    /// It asks to go on in the background.
+    pub(crate) background: bool,
     line: u64,
     at: u64,
     len: u64,
@@ -57,6 +59,8 @@ impl Call {
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     by_id: HashMap<String, Call>,
+    /// Ids of the calls that start a subagent, by the hash of their prompt.
+    by_prompt: HashMap<u64, VecDeque<String>>,
     newest_response: u32,
     results: VecDeque<(EventId, Place)>,
 }
@@ -68,9 +72,11 @@ pub(crate) fn prompt_hash(text: &str) -> u64 {
     hash.finish()
 }
 
-/// The action that a use of a call id stands for: the id, and `#2`, `#3` … behind it when it is used again.
+/// The action that a use of a call id stands for: the id, and `#2`, `#3` … behind it when it is used again. An id that ends so
+/// itself has `#1` behind it at its first use, so that no two uses have one name.
 fn action(id: &str, uses: u32) -> String {
-    if uses == 1 { id.to_owned() } else { format!("{id}#{uses}") }
+    let looks_used = id.rsplit_once('#').is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    if uses == 1 && !looks_used { id.to_owned() } else { format!("{id}#{uses}") }
 }
 
 impl Calls {
@@ -78,22 +84,26 @@ impl Calls {
     pub(crate) fn propose(
         &mut self,
         id: &str,
-        name: &str,
+        name: Option<&str>,
         response: u32,
         place: &Place,
         prompt: Option<u64>,
     ) -> String {
         let uses = self.by_id.get(id).map_or(1, |c| c.uses + 1);
         let call = Call {
-            name: name.into(),
+            name: name.map(Into::into),
             uses,
             response,
             told: false,
             spawn: prompt.map(|prompt| Spawn { prompt, linked: false }),
+            background: false,
             line: place.line.unwrap_or_default(),
             at: place.offset.unwrap_or_default(),
             len: place.length.unwrap_or_default(),
         };
+        if let Some(prompt) = prompt {
+            self.by_prompt.entry(prompt).or_default().push_back(id.to_owned());
+        }
         self.by_id.insert(id.to_owned(), call);
         action(id, uses)
     }
@@ -135,12 +145,17 @@ impl Calls {
 
     /// The first call that starts a subagent with this prompt and has none yet.
     pub(crate) fn spawn_by_prompt(&mut self, prompt: u64) -> Option<Caller> {
-        let mut found: Vec<(&String, &mut Call)> =
-            self.by_id.iter_mut().filter(|(_, c)| c.spawn.is_some_and(|s| s.prompt == prompt && !s.linked)).collect();
-        found.sort_by_key(|(_, call)| call.at);
-        let (id, call) = found.into_iter().next()?;
-        call.spawn = Some(Spawn { prompt, linked: true });
-        Some(call.caller(id))
+        let ids = self.by_prompt.get_mut(&prompt)?;
+        while let Some(id) = ids.pop_front() {
+            // The id may have been used again since.
+            if let Some(call) = self.by_id.get_mut(&id)
+                && call.spawn.is_some_and(|spawn| spawn.prompt == prompt && !spawn.linked)
+            {
+                call.spawn = Some(Spawn { prompt, linked: true });
+                return Some(call.caller(&id));
+            }
+        }
+        None
     }
 
     /// Calls of which the model was told nothing, in the order of the source: id, place, and whether a later response came.

@@ -5,6 +5,7 @@ use std::io;
 
 use palog_adapter::transcript;
 
+use crate::members::{Read, read};
 use crate::record::{Record, looks_like_record};
 
 /// What the first records of a transcript say of it.
@@ -35,7 +36,7 @@ impl First {
 
     /// Takes in a record, and says whether all is known.
     fn take(&mut self, text: &str) -> bool {
-        let Ok(record) = serde_json::from_str::<Record<'_>>(text) else { return false };
+        let Ok(Read { members: record, .. }) = read::<Record<'_>>(text) else { return false };
         self.recognised |= record.is_recognised();
         if self.len == 0 {
             self.len = text.len() as u64;

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use palog::reader::{Lines, Next};
 use serde::Deserialize;
@@ -68,6 +69,23 @@ fn of(own: &[Seen], other: &[Seen]) -> Option<HashSet<Key>> {
     told.then(|| shared.into_iter().map(key).collect())
 }
 
+/// Transcripts of one project that begin with the same record: forks of one another. They are compared once, for all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Siblings {
+    paths: Vec<PathBuf>,
+    originals: OnceLock<Vec<Option<Original>>>,
+}
+
+/// What a fork was made from.
+#[derive(Debug)]
+struct Original {
+    /// Its number among the siblings.
+    number: usize,
+    shared: HashSet<Key>,
+    /// The last record that is shared.
+    last: Option<String>,
+}
+
 /// A session's place among the forks of its project.
 #[derive(Default)]
 pub(crate) struct Family {
@@ -77,27 +95,36 @@ pub(crate) struct Family {
     pub(crate) forks: Vec<String>,
 }
 
-/// The family of the session whose transcript is at `path`, among `siblings`: transcripts that begin with the same record.
-/// Of several possible originals the one that shares most is taken.
-pub(crate) fn family(path: Option<&Path>, siblings: &[PathBuf]) -> Family {
-    let (Some(path), false) = (path, siblings.is_empty()) else { return Family::default() };
-    // A sibling that cannot be read is reported when its own session is imported.
-    let files: Vec<(&Path, Vec<Seen>)> = std::iter::once(path)
-        .chain(siblings.iter().map(PathBuf::as_path))
-        .filter_map(|p| Some((p, read(p).ok()?)))
-        .collect();
-    let name = |i: usize| files[i].0.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let original = |own: usize| -> Option<(usize, HashSet<Key>)> {
-        let candidates = (0..files.len()).filter(|other| *other != own);
-        candidates.filter_map(|other| Some((other, of(&files[own].1, &files[other].1)?))).max_by_key(|(_, s)| s.len())
-    };
-    if files.first().is_none_or(|(first, _)| *first != path) {
-        return Family::default();
+impl Siblings {
+    pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
+        Siblings { paths, originals: OnceLock::new() }
     }
-    let fork = original(0).map(|(other, shared)| {
-        let last = files[0].1.iter().filter_map(|s| s.uuid.clone()).rfind(|u| shared.contains(&key(u)));
-        Fork { origin: Origin { session: name(other), shared }, last }
-    });
-    let forks = (1..files.len()).filter(|own| original(*own).is_some_and(|(other, _)| other == 0)).map(name).collect();
-    Family { fork, forks }
+
+    /// The family of the session whose transcript is at `path`.
+    pub(crate) fn family(&self, path: Option<&Path>) -> Family {
+        let own = path.and_then(|path| self.paths.iter().position(|other| other == path));
+        let Some(own) = own.filter(|_| self.paths.len() > 1) else { return Family::default() };
+        let originals = self.originals.get_or_init(|| self.compare());
+        let name = |number: usize| self.paths[number].file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let fork = originals[own].as_ref().map(|original| Fork {
+            origin: Origin { session: name(original.number), shared: original.shared.clone() },
+            last: original.last.clone(),
+        });
+        let of_own = |other: &usize| originals[*other].as_ref().is_some_and(|original| original.number == own);
+        Family { fork, forks: (0..self.paths.len()).filter(of_own).map(name).collect() }
+    }
+
+    /// The original of each. Of several that are possible the one that shares most is taken.
+    fn compare(&self) -> Vec<Option<Original>> {
+        // One that cannot be read is reported when its own session is imported.
+        let files: Vec<Vec<Seen>> = self.paths.iter().map(|path| read(path).unwrap_or_default()).collect();
+        let original = |own: usize| {
+            let others = (0..files.len()).filter(|other| *other != own);
+            let found = others.filter_map(|other| Some((other, of(&files[own], &files[other])?)));
+            let (number, shared) = found.max_by_key(|(_, shared)| shared.len())?;
+            let last = files[own].iter().filter_map(|seen| seen.uuid.clone()).rfind(|uuid| shared.contains(&key(uuid)));
+            Some(Original { number, shared, last })
+        };
+        (0..files.len()).map(original).collect()
+    }
 }

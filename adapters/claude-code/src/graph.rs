@@ -50,14 +50,16 @@ pub(crate) enum Class {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     class: Class,
-    /// The node before it: on the path for messages, in the source for others.
+    /// The node before it: on the path for messages; for others the message that they lead to, or what they wait behind.
     up: Up,
+    /// A node above it, as near to the top of its tree as was needed so far; at the top itself, the node.
+    top: u32,
+    /// At the top of a tree, the newest message in it that was not waited for.
+    newest: Option<u32>,
     /// Payload digest, to tell a replay from a reused id.
     digest: u64,
     /// The first event of the record.
     event: EventId,
-    /// Whether others waited for it.
-    late: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,11 +140,13 @@ impl Graph {
         self.head.is_some_and(|head| self.hangs_under(head, &[message]))
     }
 
-    /// The first events of the messages from the record `first` to the record `last`, which lies below it.
-    pub(crate) fn between(&self, first: &str, last: &str) -> Option<Vec<EventId>> {
+    /// The first events of the messages from the record `first` to the record `last`, which lies below it. Walks through as many
+    /// messages as `budget` allows, and takes them off.
+    pub(crate) fn between(&mut self, first: &str, last: &str, budget: &mut usize) -> Option<Vec<EventId>> {
         let (first, mut at) = (self.message_at(self.find(first)?)?, self.message_at(self.find(last)?)?);
         let mut events = Vec::new();
-        for _ in 0..self.nodes.len() {
+        while let Some(rest) = budget.checked_sub(1) {
+            *budget = rest;
             events.push(self.event(at));
             if at == first {
                 events.reverse();
@@ -161,24 +165,52 @@ impl Graph {
         self.head = Some(node);
     }
 
-    /// The message that a record stands for or leads to.
-    fn message(&self, mut up: Up) -> Up {
-        while let Up::Node(n) = up {
-            let node = &self.nodes[n as usize];
-            if node.class != Class::Through {
-                return up;
-            }
-            up = node.up;
+    /// What a link leads to: a message, nothing, or a record that is no message and waits for its own parent.
+    fn resolve(&mut self, link: Up) -> Up {
+        let mut end = link;
+        while let Up::Node(n) = end
+            && self.nodes[n as usize].class == Class::Through
+            && let up @ (Up::Node(_) | Up::Root) = self.nodes[n as usize].up
+        {
+            end = up;
         }
-        up
+        // What was walked through leads there at once from now on.
+        let mut at = link;
+        while let Up::Node(n) = at
+            && at != end
+        {
+            at = std::mem::replace(&mut self.nodes[n as usize].up, end);
+        }
+        end
+    }
+
+    /// The message that a link leads to.
+    fn message(&mut self, link: Up) -> Up {
+        match self.resolve(link) {
+            Up::Node(n) if self.nodes[n as usize].class == Class::Through => Up::Awaited,
+            end => end,
+        }
     }
 
     /// The message at or before the record `node`.
-    pub(crate) fn message_at(&self, node: u32) -> Option<u32> {
+    pub(crate) fn message_at(&mut self, node: u32) -> Option<u32> {
         match self.message(Up::Node(node)) {
             Up::Node(n) => Some(n),
             Up::Root | Up::Awaited => None,
         }
+    }
+
+    /// The top of the tree that a node is in.
+    fn top(&mut self, node: u32) -> u32 {
+        let mut top = node;
+        while self.nodes[top as usize].top != top {
+            top = self.nodes[top as usize].top;
+        }
+        let mut at = node;
+        while at != top {
+            at = std::mem::replace(&mut self.nodes[at as usize].top, top);
+        }
+        top
     }
 
     /// Enters a record under the record `parent` (`None`: the source says that it has none).
@@ -215,7 +247,7 @@ impl Graph {
                 (Some(_), Up::Node(n)) => Parent::Event(self.event(n)),
                 (Some(_), Up::Awaited) => parent.map_or(Parent::Root, Parent::Record),
             };
-            (parent, link)
+            (parent, self.resolve(link))
         } else if class == Class::Boundary {
             (Parent::Head, self.head.map_or(Up::Root, Up::Node))
         } else {
@@ -230,8 +262,13 @@ impl Graph {
                 (Up::Awaited, _) => (parent.map_or(Parent::Root, Parent::Record), target),
             }
         };
-        self.nodes.push(Node { class, up, digest, event, late: waiting.is_some() });
+        self.nodes.push(Node { class, up, top: number, newest: None, digest, event });
         self.by_key.entry(own).or_insert(number);
+        self.hang(number, up);
+        if class != Class::Through && waiting.is_none() {
+            let top = self.top(number);
+            self.nodes[top as usize].newest = Some(number);
+        }
         let mut cycle = false;
         match waiting {
             Some(waiting) => cycle = self.arrive(&waiting, number),
@@ -241,26 +278,33 @@ impl Graph {
         Placed { parent, unseen, bypassed, cycle }
     }
 
+    /// Puts the tree of `node` under another node.
+    fn hang(&mut self, node: u32, under: Up) {
+        let Up::Node(under) = under else { return };
+        let (top, below) = (self.top(under), self.nodes[node as usize].newest);
+        self.nodes[node as usize].top = top;
+        let newest = &mut self.nodes[top as usize].newest;
+        *newest = (*newest).max(below);
+    }
+
     /// An awaited record came: what waited hangs under it, and the newest record under it is the head. Says whether that
     /// closed a loop.
     fn arrive(&mut self, waiting: &[u32], number: u32) -> bool {
         let mut cycle = false;
+        let mut newest = None;
         for &node in waiting {
-            let mut up = Up::Node(number);
-            while let Up::Node(n) = up {
-                if n == node {
-                    cycle = true;
-                    break;
-                }
-                up = self.nodes[n as usize].up;
-            }
-            let target = if up == Up::Node(node) { Up::Root } else { self.message(Up::Node(number)) };
-            self.nodes[node as usize].up = target;
+            newest = newest.max(self.nodes[node as usize].newest);
+            let closes = self.top(number) == node;
+            cycle |= closes;
+            let class = self.nodes[node as usize].class;
+            let up = match (closes, class) {
+                (true, _) => Up::Root,
+                (false, Class::Through) => Up::Node(number),
+                (false, _) => self.message(Up::Node(number)),
+            };
+            self.nodes[node as usize].up = up;
+            self.hang(node, if closes { Up::Root } else { Up::Node(number) });
         }
-        let newest = (0..self.nodes.len() as u32).rev().take(4 * REACH).find(|n| {
-            let node = &self.nodes[*n as usize];
-            node.class != Class::Through && !node.late && self.hangs_under(*n, waiting)
-        });
         if newest.is_some() {
             self.head = newest;
         }
@@ -387,6 +431,47 @@ mod tests {
         assert!(g.place("s", Some("t"), Class::Through, 0, event("s")).cycle);
         assert_eq!(place(&mut g, "c", Some("s"), Class::Prompt), Parent::Root);
         assert!(g.place("self", Some("self"), Class::Prompt, 0, event("self")).cycle);
+    }
+
+    #[test]
+    fn what_waits_behind_records_that_are_no_messages_finds_its_place() {
+        let mut g = Graph::default();
+        place(&mut g, "u", None, Class::Prompt);
+        assert_eq!(place(&mut g, "answer", Some("t2"), Class::Response(1)), Parent::Record("t2"));
+        place(&mut g, "t2", Some("t1"), Class::Through);
+        assert_eq!(g.message_at(2), None);
+        place(&mut g, "t1", Some("u"), Class::Through);
+        assert_eq!((g.head(), g.message_at(2), g.message_at(3)), (Some(1), Some(0), Some(0)));
+    }
+
+    /// Each step of a walk is made once.
+    #[test]
+    fn long_chains_are_not_walked_again() {
+        let id = |n: usize| format!("r{n}");
+        for classes in [[Class::Through; 2], [Class::Through, Class::Client]] {
+            let mut g = Graph::default();
+            place(&mut g, "r0", None, Class::Prompt);
+            for n in 1..1000 {
+                let parent = id(n - 1);
+                place(&mut g, &id(n), Some(&parent), classes[n % 2]);
+            }
+            let leads_to_a_message =
+                |node: &Node| matches!(node.up, Up::Node(n) if g.nodes[n as usize].class != Class::Through);
+            assert!(g.nodes[1..].iter().all(leads_to_a_message));
+            assert!(g.nodes.iter().all(|node| node.top == 0));
+        }
+        // In reverse order, and each record before the one that it hangs under.
+        for pairs in [false, true] {
+            let mut g = Graph::default();
+            let order = |n: usize| if pairs { n ^ 1 } else { 999 - n };
+            for n in (0..1000).map(order) {
+                let parent = n.checked_sub(1).map(id);
+                place(&mut g, &id(n), parent.as_deref(), Class::Client);
+            }
+            let top = g.top(0);
+            assert!((0..1000).all(|n| g.top(n) == top));
+            assert_eq!(g.head(), g.find("r999"));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use palog::diagnostic::Severity;
 use palog::events::{ChildKind, ChildLink, ChildSpawned, Parent, ParentMode, Recorded, SourceOrder};
@@ -13,8 +13,9 @@ use palog_adapter::{ImportError, Log, LogName, LogReport, Options, Report, Targe
 use crate::children::{Child, Children};
 use crate::conversation::Conversation;
 use crate::first::First;
+use crate::forks::Siblings;
 use crate::paths::{Role, Session, Sidecar};
-use crate::{FORMAT, forks, sidecars};
+use crate::{FORMAT, sidecars};
 
 /// What a transcript records durably (R-EVT-011). Calls are held back until their response ended, results may be lost with the
 /// process, and neither starts nor approvals are written: only the absence of token counts means that there were none.
@@ -44,7 +45,7 @@ struct Job<'s> {
     /// Where the bytes come from, for a copy without reading them.
     file: Option<PathBuf>,
     sidecars: Vec<&'s Sidecar>,
-    siblings: &'s [PathBuf],
+    siblings: Option<&'s Siblings>,
 }
 
 fn import_session(session: &Session, target: &mut dyn Target, options: &Options) -> Result<Report, ImportError> {
@@ -80,13 +81,15 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
         bytes,
         file: session.transcript.clone(),
         sidecars,
-        siblings: &session.siblings,
+        siblings: Some(&session.siblings),
     };
     let root = job.session.clone();
     let carried = job.carried.clone();
     run(job, &mut children, target, options, &mut report)?;
     while let Some(child) = children.next() {
-        let Child { agent, locator, path, file, meta, parent, bytes, .. } = child;
+        let bytes = child.open().map_err(|error| ImportError::Read { path: (&child.path).into(), error })?;
+        let file = child.file().map(Path::to_path_buf);
+        let Child { agent, locator, path, meta, parent, .. } = child;
         let (by, action) = parent.unwrap_or_else(|| (root.clone(), None));
         let job = Job {
             source: format!("agent/{}", name_of(&agent)),
@@ -98,7 +101,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
             bytes,
             file,
             sidecars: meta.into_iter().collect(),
-            siblings: &[],
+            siblings: None,
         };
         run(job, &mut children, target, options, &mut report)?;
     }
@@ -114,6 +117,7 @@ fn spawned_by(session: &str, action: Option<String>) -> Parent<'static> {
         event: None,
         action: action.map(Into::into),
         mode: ParentMode::Spawn,
+        workspace: None,
     }
 }
 
@@ -135,7 +139,7 @@ fn run<'s>(
         // What is read is the copy, so that a file which grows meanwhile is the same to both.
         job.bytes = keep(place, &job.source, &mut job.bytes, job.file.as_deref())?;
     }
-    let family = forks::family(job.file.as_deref(), job.siblings);
+    let family = job.siblings.map(|siblings| siblings.family(job.file.as_deref())).unwrap_or_default();
     let fork = family.fork;
     let last_shared = fork.as_ref().and_then(|f| f.last.clone());
     let parent = job.parent.clone().or_else(|| {
@@ -148,6 +152,7 @@ fn run<'s>(
             event: last_shared.as_deref().map(|uuid| ids.event(Native::Uuid(uuid), 0).hex().into()),
             action: None,
             mode: ParentMode::Fork,
+            workspace: None,
         })
     });
     let mut log = Log::open(&FORMAT, &job.session, parent, output)?;
@@ -158,7 +163,7 @@ fn run<'s>(
     let end = transcript::read(&mut conversation, &mut job.bytes)?;
     conversation.conclude();
     conversation.out.log.close_source(&job.source, &end)?;
-    sidecars::write(&mut conversation.out.log, &job.sidecars, place.as_deref(), report)?;
+    sidecars::write(&mut conversation.out, &job.sidecars, place.as_deref(), report)?;
     for fork in family.forks {
         let spawned = ChildSpawned {
             child: ids::log(&FORMAT, &fork).into(),

@@ -15,6 +15,7 @@ use palog_adapter::listing::{Listed, Listing, TimeFrom, TitleFrom};
 
 use crate::FORMAT;
 use crate::conversation::prompt_text;
+use crate::members::read;
 use crate::paths::{agent_id, entries, is_id, is_transcript, projects, recognises};
 use crate::record::Record;
 
@@ -78,7 +79,7 @@ fn project(files: Vec<PathBuf>, listing: &mut Listing) {
 /// How many subagents have their files in the session's folder.
 fn agents_of(transcript: &Path) -> u64 {
     let folder = transcript.with_extension("").join("subagents");
-    entries(&folder).map_or(0, |files| files.iter().filter(|file| agent_id(file).is_some()).count() as u64)
+    entries(&folder).map_or(0, |files| files.iter().filter(|file| agent_id(file, ".jsonl").is_some()).count() as u64)
 }
 
 /// What a look at a transcript shows.
@@ -212,7 +213,8 @@ fn lines_back(window: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// A line as a record; `None` where it is none, or only a part of one.
 fn record(line: &[u8]) -> Option<Record<'_>> {
-    serde_json::from_slice(line.trim_ascii()).ok()
+    let text = std::str::from_utf8(line.trim_ascii()).ok()?;
+    read(text).ok().map(|read| read.members)
 }
 
 /// The beginning of a text, as one line.

@@ -6,6 +6,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use palog_adapter::Span;
+use palog_adapter::source::path_name;
+
+use crate::forks::Siblings;
+use crate::history;
+
 /// How much of a file is looked at to tell what it is, in bytes.
 const HEAD: usize = 256 << 10;
 
@@ -29,16 +35,33 @@ pub(crate) enum Role {
 }
 
 /// One file that belongs to a session.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sidecar {
     /// What it is.
     pub(crate) role: Role,
+    /// The subagent that it belongs to.
+    pub(crate) agent: Option<String>,
     /// Name of its source in the log.
     pub(crate) source: String,
     /// Path within what was imported.
     pub(crate) locator: String,
     /// Where it is.
     pub(crate) path: PathBuf,
+    /// Of a file that sessions share, the lines of this one.
+    pub(crate) lines: Arc<[Span]>,
+    /// Why it is not read.
+    pub(crate) unread: Option<Unread>,
+}
+
+/// Why something that lies in a folder is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// It is a link: what it leads to is not the session's.
+    Link,
+    /// It is neither a file nor a folder.
+    NoFile,
+    /// The folder cannot be read.
+    Error(String),
 }
 
 /// A session and the files that belong to it.
@@ -54,8 +77,8 @@ pub struct Session {
     pub(crate) locator: String,
     /// What belongs to it, in the order of source names.
     pub(crate) sidecars: Vec<Sidecar>,
-    /// Transcripts of the same project that begin with the same record: forks of one another.
-    pub(crate) siblings: Vec<PathBuf>,
+    /// Transcripts of the same project that may be forks of one another, this one among them.
+    pub(crate) siblings: Arc<Siblings>,
 }
 
 impl Session {
@@ -81,7 +104,7 @@ impl Session {
 
     /// Agent ids of the subagents that have files of their own.
     pub fn agents(&self) -> impl Iterator<Item = &str> {
-        self.sidecars.iter().filter(|s| s.role == Role::Agent).filter_map(|s| s.source.strip_prefix("agent/"))
+        self.sidecars.iter().filter(|s| s.role == Role::Agent).filter_map(|s| s.agent.as_deref())
     }
 
     /// Size of the transcript and of what belongs to it, in bytes, as the file system tells it now.
@@ -106,6 +129,10 @@ pub struct Discovery {
 /// Whether the first bytes of a file are those of a Claude Code transcript. Judged by content alone.
 #[must_use]
 pub fn recognises(head: &[u8]) -> bool {
+    // A log can hold records as they stand.
+    if head.starts_with(b"{\"palog\":") {
+        return false;
+    }
     let has = |needle: &[u8]| memchr::memmem::find(head, needle).is_some();
     let own =
         has(b"\"parentUuid\"") || has(b"\"leafUuid\"") || (has(b"\"messageId\"") && has(b"\"file-history-snapshot\""));
@@ -115,11 +142,15 @@ pub fn recognises(head: &[u8]) -> bool {
 /// Finds the sessions at `path`: a configuration directory, its `projects`, one project's directory, or one transcript.
 ///
 /// # Errors
-/// When `path`, or a directory below it, cannot be read. Files are not opened but for their first bytes.
+/// When `path`, or a directory below it, cannot be read. Of files the first bytes are read, and what sessions share.
 pub fn discover(path: &Path) -> io::Result<Discovery> {
     let meta = fs::metadata(path)?;
-    if !meta.is_dir() {
+    if meta.is_file() {
         return discover_file(path);
+    }
+    if !meta.is_dir() {
+        let why = "it is neither a file nor a directory; what comes from it is a session of its own";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let mut found = Discovery::default();
     let root = if path.join("projects").is_dir() { Some(Root::read(path)?) } else { None };
@@ -152,23 +183,38 @@ struct Root {
     path: PathBuf,
     /// Status files, by the session that they name.
     statuses: HashMap<String, Vec<PathBuf>>,
-    history: Option<PathBuf>,
+    /// The file of what was typed and the lines in it; `None` in place of these where it cannot be read.
+    history: Option<(PathBuf, Option<history::Index>)>,
 }
 
 impl Root {
     fn read(path: &Path) -> io::Result<Self> {
         let mut statuses: HashMap<String, Vec<PathBuf>> = HashMap::new();
-        for file in files_below(&path.join("sessions"))? {
+        for Found { path: file, .. } in files_below(&path.join("sessions")).into_iter().filter(|f| f.unread.is_none()) {
             if let Some(session) = file.extension().filter(|e| *e == "json").and_then(|_| status_session(&file)) {
                 statuses.entry(session).or_default().push(file);
             }
         }
         let history = Some(path.join("history.jsonl")).filter(|h| h.is_file());
+        let history = history.map(|file| {
+            let index = history::index(&file).ok();
+            (file, index)
+        });
         Ok(Root { path: path.into(), statuses, history })
+    }
+
+    /// The lines of a session in the file of what was typed. Where that could not be read, the import will say so.
+    fn history_of(&self, session: &str) -> Option<(&Path, Arc<[Span]>)> {
+        let (file, index) = self.history.as_ref()?;
+        let lines = match index {
+            Some(index) => index.get(session).cloned()?,
+            None => Arc::default(),
+        };
+        Some((file, lines))
     }
 }
 
-/// A session whose transcript came from standard input, which `bytes` holds.
+/// A session whose transcript came from standard input or a pipe, which `bytes` holds.
 #[must_use]
 pub fn session_from_stdin(bytes: File) -> Session {
     Session {
@@ -177,7 +223,7 @@ pub fn session_from_stdin(bytes: File) -> Session {
         stdin: Some(Arc::new(bytes)),
         locator: "-".into(),
         sidecars: Vec::new(),
-        siblings: Vec::new(),
+        siblings: Arc::default(),
     }
 }
 
@@ -196,12 +242,12 @@ fn discover_file(path: &Path) -> io::Result<Discovery> {
         found.beside.extend(outside(&root));
     }
     found.sessions.push(Session {
-        id: is_id(&stem).then(|| stem.into_owned()).or_else(|| agent_id(path)),
+        id: is_id(&stem).then(|| stem.into_owned()).or_else(|| agent_id(path, ".jsonl")),
         transcript: Some(path.into()),
         stdin: None,
         locator: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         sidecars: Vec::new(),
-        siblings: Vec::new(),
+        siblings: Arc::default(),
     });
     Ok(found)
 }
@@ -220,44 +266,57 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mu
         }
         known
     });
-    let mut families: HashMap<&str, Vec<&PathBuf>> = HashMap::new();
+    let first = |path: &Path| heads.get(path).and_then(Option::as_deref);
+    let mut families: HashMap<&str, Vec<PathBuf>> = HashMap::new();
     for path in &transcripts {
-        if let Some(first) = heads.get(path).and_then(Option::as_deref) {
-            families.entry(first).or_default().push(path);
+        if let Some(first) = first(path) {
+            families.entry(first).or_default().push(path.clone());
         }
     }
-    let family = |path: &Path| {
-        let first = heads.get(path).and_then(Option::as_deref);
-        first.and_then(|first| families.get(first)).into_iter().flatten().map(|other| other.to_path_buf())
-    };
+    let families: HashMap<&str, Arc<Siblings>> =
+        families.into_iter().map(|(first, paths)| (first, Arc::new(Siblings::new(paths)))).collect();
     for path in &transcripts {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut sidecars = Vec::new();
-        let mut add = |role, source: String, path: &Path| {
-            sidecars.push(Sidecar { role, source, locator: relative(path, base), path: path.into() });
+        let mut add = |role, source: String, file: &Found, agent: Option<String>| {
+            let (path, unread) = (file.path.clone(), file.unread.clone());
+            let locator = relative(&path, base);
+            sidecars.push(Sidecar { role, agent, source, locator, path, lines: Arc::default(), unread });
         };
-        let folder = project.join(&stem);
-        for file in files_below(&folder)? {
-            let inside = relative(&file, &folder);
-            match (agent_id(&file), inside.strip_suffix(".meta.json").and_then(|s| s.rsplit_once("agent-"))) {
-                (Some(id), _) => add(Role::Agent, format!("agent/{id}"), &file),
-                (None, Some((_, id))) => add(Role::AgentMeta, format!("agent/{id}.meta"), &file),
-                (None, None) => add(Role::File, inside, &file),
+        // No two sources have one name: each place has a word of its own, and below it stand paths.
+        let below = |word: &str, file: &Found, folder: &Path| {
+            format!("{word}/{}", path_name(file.path.strip_prefix(folder).unwrap_or(&file.path)))
+        };
+        let folder = path.with_extension("");
+        let results = folder.join("tool-results");
+        for file in files_below(&folder) {
+            let agent = |end: &str| agent_id(&file.path, end).filter(|_| file.unread.is_none());
+            match (agent(".jsonl"), agent(".meta.json")) {
+                (agent @ Some(_), _) => add(Role::Agent, below("files", &file, &folder), &file, agent),
+                (None, agent @ Some(_)) => add(Role::AgentMeta, below("files", &file, &folder), &file, agent),
+                (None, None) if file.path.starts_with(&results) => {
+                    add(Role::File, below("tool-results", &file, &results), &file, None);
+                }
+                (None, None) => add(Role::File, below("files", &file, &folder), &file, None),
             }
         }
         if let Some(root) = root {
+            let sessions = root.path.join("sessions");
             for file in root.statuses.get(&stem).into_iter().flatten() {
-                add(Role::Status, format!("status/{}", file.file_stem().unwrap_or_default().to_string_lossy()), file);
+                let name = Found { path: file.with_extension(""), unread: None };
+                let file = Found { path: file.clone(), unread: None };
+                add(Role::Status, below("status", &name, &sessions), &file, None);
             }
             for (role, name) in [(Role::Task, "tasks"), (Role::FileHistory, "file-history")] {
                 let own = root.path.join(name).join(&stem);
-                for file in files_below(&own)? {
-                    add(role, format!("{name}/{}", relative(&file, &own)), &file);
+                for file in files_below(&own) {
+                    add(role, below(name, &file, &own), &file, None);
                 }
             }
-            if let Some(history) = &root.history {
-                add(Role::History, "history".into(), history);
-            }
+        }
+        if let Some((file, lines)) = root.and_then(|root| root.history_of(&stem)) {
+            let (role, source, locator) = (Role::History, "history".into(), relative(file, base));
+            sidecars.push(Sidecar { role, agent: None, source, locator, path: file.into(), lines, unread: None });
         }
         sidecars.sort_by(|a, b| a.source.cmp(&b.source));
         found.sessions.push(Session {
@@ -266,7 +325,7 @@ fn discover_project(project: &Path, base: &Path, root: Option<&Root>, found: &mu
             stdin: None,
             locator: relative(path, base),
             sidecars,
-            siblings: family(path).filter(|other| other != path).collect(),
+            siblings: first(path).and_then(|first| families.get(first)).cloned().unwrap_or_default(),
         });
     }
     Ok(())
@@ -304,16 +363,16 @@ fn outside(root: &Path) -> Vec<PathBuf> {
     names.iter().map(|n| root.join(n)).filter(|p| p.exists()).collect()
 }
 
+/// Whether a file has the name of a transcript. Logs that an import left there have not.
 pub(crate) fn is_transcript(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "jsonl")
-        && path.is_file()
-        && path.file_name().is_some_and(|n| n != "history.jsonl")
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".jsonl") && name != "history.jsonl" && !name.ends_with(".palog.jsonl") && path.is_file()
 }
 
-/// The agent id in the name of a subagent's file.
-pub(crate) fn agent_id(path: &Path) -> Option<String> {
+/// The agent id in the name of a subagent's file with the ending `end`.
+pub(crate) fn agent_id(path: &Path, end: &str) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    name.strip_prefix("agent-")?.strip_suffix(".jsonl").filter(|id| !id.is_empty()).map(str::to_owned)
+    name.strip_prefix("agent-")?.strip_suffix(end).filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
 /// Whether a file name is a session id (the client names files by UUID).
@@ -324,7 +383,7 @@ pub(crate) fn is_id(stem: &str) -> bool {
 
 fn head(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    fs::File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 
@@ -347,16 +406,34 @@ fn directories(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(entries(directory)?.into_iter().filter(|p| p.is_dir()).collect())
 }
 
-/// All files below a directory, by path. Links to directories are not followed.
-fn files_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in entries(directory)? {
-        if path.symlink_metadata()?.is_dir() {
-            files.extend(files_below(&path)?);
-        } else if path.is_file() {
-            files.push(path);
-        }
+/// Something that lies below a folder.
+struct Found {
+    path: PathBuf,
+    unread: Option<Unread>,
+}
+
+/// All that lies below a directory, by path. Links are not followed.
+fn files_below(directory: &Path) -> Vec<Found> {
+    let mut found = Vec::new();
+    if directory.is_symlink() {
+        return vec![Found { path: directory.into(), unread: Some(Unread::Link) }];
     }
-    files.sort();
-    Ok(files)
+    let paths = match entries(directory) {
+        Ok(paths) => paths,
+        Err(error) => return vec![Found { path: directory.into(), unread: Some(Unread::Error(error.to_string())) }],
+    };
+    for path in paths {
+        let unread = match path.symlink_metadata().map(|meta| meta.file_type()) {
+            Ok(kind) if kind.is_dir() => {
+                found.extend(files_below(&path));
+                continue;
+            }
+            Ok(kind) if kind.is_file() => None,
+            Ok(kind) if kind.is_symlink() => Some(Unread::Link),
+            Ok(_) => Some(Unread::NoFile),
+            Err(error) => Some(Unread::Error(error.to_string())),
+        };
+        found.push(Found { path, unread });
+    }
+    found
 }

@@ -3,10 +3,14 @@
 //! Members that are not listed stay in the kept source. A member that has another form than here counts as absent, so that
 //! one odd member does not hide a call in the same record.
 
+use std::collections::HashMap;
+
 use palog::json::{Raw, Str};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error};
+use serde::de::{Deserializer, Error, IgnoredAny};
 use serde_json::value::RawValue;
+
+use crate::members::{Read, read};
 
 /// One line of a transcript.
 #[derive(Debug, Deserialize)]
@@ -33,8 +37,10 @@ pub(crate) struct Record<'a> {
     pub(crate) version: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) git_branch: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) message: Option<Message<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) message: Option<Read<'a, Message<'a>>>,
+    #[serde(rename = "sourceToolAssistantUUID")]
+    pub(crate) source_tool_assistant_uuid: Option<Raw<'a>>,
     pub(crate) tool_use_result: Option<Raw<'a>>,
     pub(crate) tool_denial_kind: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_flag")]
@@ -49,23 +55,23 @@ pub(crate) struct Record<'a> {
     pub(crate) prompt_source: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) permission_mode: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) origin: Option<Origin<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) origin: Option<Read<'a, Origin<'a>>>,
     pub(crate) interrupted_message_id: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) request_id: Option<Str<'a>>,
     pub(crate) error: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) attachment: Option<Attachment<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) attachment: Option<Read<'a, Attachment<'a>>>,
     pub(crate) content: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) operation: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) leaf_uuid: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) compact_metadata: Option<CompactMetadata<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) microcompact_metadata: Option<MicrocompactMetadata<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) compact_metadata: Option<Read<'a, CompactMetadata<'a>>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) microcompact_metadata: Option<Read<'a, MicrocompactMetadata<'a>>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) mode: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
@@ -73,8 +79,8 @@ pub(crate) struct Record<'a> {
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) ai_title: Option<Str<'a>>,
     pub(crate) summary: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) data: Option<Typed<'a>>,
+    #[serde(default, deserialize_with = "lenient_read")]
+    pub(crate) data: Option<Read<'a, Typed<'a>>>,
 }
 
 /// A member that can be absent, `null`, or there: the three mean different things.
@@ -117,6 +123,15 @@ fn lenient<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Optio
     Ok(serde_json::from_str(raw.get()).unwrap_or_default())
 }
 
+fn lenient_object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    Ok(lenient_read(d)?.map(|read| read.members))
+}
+
+fn lenient_read<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<Read<'de, T>>, D::Error> {
+    let raw = <&'de RawValue>::deserialize(d)?;
+    Ok(read(raw.get()).ok())
+}
+
 fn lenient_flag<'de, D: Deserializer<'de>>(d: D) -> Result<bool, D::Error> {
     <&RawValue>::deserialize(d).map(|raw| raw.get() == "true")
 }
@@ -150,7 +165,7 @@ pub(crate) struct Message<'a> {
     pub(crate) usage: Option<Raw<'a>>,
 }
 
-/// The content of a message or of a tool result: a string or a list of blocks.
+/// The content of a message or of a tool result: a string or a list of blocks. A block that stands alone is a list of one.
 #[derive(Debug)]
 pub(crate) enum Content<'a> {
     Text(Raw<'a>),
@@ -159,12 +174,12 @@ pub(crate) enum Content<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(d)?;
-        if raw.get().starts_with('[') {
-            serde_json::from_str(raw.get()).map(Content::Blocks).map_err(D::Error::custom)
-        } else {
-            Ok(Content::Text(raw.into()))
-        }
+        let raw = <&'de RawValue>::deserialize(d)?;
+        Ok(match raw.get().as_bytes().first() {
+            Some(b'[') => Content::Blocks(serde_json::from_str(raw.get()).map_err(D::Error::custom)?),
+            Some(b'{') => Content::Blocks(vec![Block::of(raw)]),
+            _ => Content::Text(raw.into()),
+        })
     }
 }
 
@@ -183,6 +198,15 @@ impl<'a> Content<'a> {
 pub(crate) struct Block<'a> {
     pub(crate) raw: Raw<'a>,
     pub(crate) members: Members<'a>,
+    /// See [`Read`].
+    pub(crate) repeated: bool,
+}
+
+impl<'a> Block<'a> {
+    fn of(raw: &'a RawValue) -> Self {
+        let Read { members, repeated, .. } = read(raw.get()).unwrap_or_default();
+        Block { raw: raw.into(), members, repeated }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -203,16 +227,25 @@ pub(crate) struct Members<'a> {
     pub(crate) tool_use_id: Option<Str<'a>>,
     /// Of a result. Read when it is needed: blocks can stand in blocks to any depth.
     pub(crate) content: Option<Raw<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) is_error: Option<bool>,
-    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) is_error: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) source: Option<Source<'a>>,
+}
+
+impl Members<'_> {
+    /// Whether a result is marked as an error, which it is not without a mark; `None` = the mark cannot be read.
+    pub(crate) fn marks_error(&self) -> Option<bool> {
+        match self.is_error.as_ref().map(Raw::get) {
+            Some("true") => Some(true),
+            Some("false") | None => Some(false),
+            Some(_) => None,
+        }
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Block<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let raw = <&'de RawValue>::deserialize(d)?;
-        Ok(Block { raw: raw.into(), members: serde_json::from_str(raw.get()).unwrap_or_default() })
+        <&'de RawValue>::deserialize(d).map(Block::of)
     }
 }
 
@@ -233,7 +266,7 @@ pub(crate) struct Attachment<'a> {
     pub(crate) r#type: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) prompt: Option<Content<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) origin: Option<Origin<'a>>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) names: Option<Vec<Str<'a>>>,
@@ -248,9 +281,9 @@ pub(crate) struct CompactMetadata<'a> {
     pub(crate) pre_tokens: Option<u64>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) post_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) preserved_messages: Option<PreservedMessages<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) preserved_segment: Option<PreservedSegment<'a>>,
 }
 
@@ -301,10 +334,9 @@ pub(crate) struct Usage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"), rename_all = "camelCase")]
 pub(crate) struct ToolUseResult<'a> {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) interrupted: Option<bool>,
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub(crate) background_task_id: Option<Str<'a>>,
+    pub(crate) interrupted: Option<Raw<'a>>,
+    pub(crate) background_task_id: Option<Raw<'a>>,
+    pub(crate) is_async: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) persisted_output_path: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient")]
@@ -313,7 +345,10 @@ pub(crate) struct ToolUseResult<'a> {
     pub(crate) status: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) agent_id: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "lenient")]
+    /// How a command ended, by its number.
+    pub(crate) exit_code: Option<Raw<'a>>,
+    pub(crate) code: Option<Raw<'a>>,
+    #[serde(default, deserialize_with = "lenient_object")]
     pub(crate) file: Option<ResultFile<'a>>,
 }
 
@@ -323,6 +358,37 @@ pub(crate) struct ResultFile<'a> {
     pub(crate) base64: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) r#type: Option<Str<'a>>,
+}
+
+impl ToolUseResult<'_> {
+    /// Whether it says that the call goes on: a task in the background, or an agent that was launched.
+    pub(crate) fn is_background(&self) -> bool {
+        self.background_task_id.is_some()
+            || self.is_async.as_ref().is_some_and(|flag| flag.get() != "false")
+            || matches!(self.status.as_deref(), Some("async_launched" | "remote_launched"))
+    }
+
+    /// Whether it says that the command was interrupted; `None` = that cannot be read.
+    pub(crate) fn is_interrupted(&self) -> Option<bool> {
+        match self.interrupted.as_ref().map(Raw::get) {
+            Some("true") => Some(true),
+            Some("false") | None => Some(false),
+            Some(_) => None,
+        }
+    }
+
+    /// Whether it tells how a command ended, which then has run.
+    pub(crate) fn has_exit(&self) -> bool {
+        self.exit_code.is_some() || self.code.is_some()
+    }
+}
+
+/// Whether a structured result has a member of a telling name in another spelling, so that nobody knows what it says.
+pub(crate) fn is_misspelt(raw: &Raw<'_>) -> bool {
+    const TELLING: [&str; 4] = ["interrupted", "backgroundTaskId", "isAsync", "status"];
+    let Ok(members) = serde_json::from_str::<HashMap<Str<'_>, IgnoredAny>>(raw.get()) else { return false };
+    let plain = |name: &str| name.replace(['_', '-'], "").to_ascii_lowercase();
+    members.keys().any(|name| TELLING.iter().any(|known| **name != **known && plain(name) == plain(known)))
 }
 
 impl<'a> Record<'a> {
@@ -347,6 +413,11 @@ impl<'a> Record<'a> {
         self.uuid.is_some() || self.session_id.is_some() || self.leaf_uuid.is_some() || snapshot
     }
 
+    /// Whether it has what only the record of a result has.
+    pub(crate) fn has_marks_of_result(&self) -> bool {
+        [&self.source_tool_assistant_uuid, &self.tool_use_result, &self.tool_denial_kind].iter().any(|m| m.is_some())
+    }
+
     /// Whether the client marked the record as coming from a background task.
     pub(crate) fn is_notification(&self) -> bool {
         self.origin.as_ref().is_some_and(|o| o.kind.as_deref() == Some("task-notification"))
@@ -360,12 +431,12 @@ pub(crate) fn looks_like_record(text: &str) -> bool {
     struct Probe<'a> {
         #[serde(borrow)]
         r#type: Option<Raw<'a>>,
-        uuid: Option<serde::de::IgnoredAny>,
-        session_id: Option<serde::de::IgnoredAny>,
-        leaf_uuid: Option<serde::de::IgnoredAny>,
-        message_id: Option<serde::de::IgnoredAny>,
+        uuid: Option<IgnoredAny>,
+        session_id: Option<IgnoredAny>,
+        leaf_uuid: Option<IgnoredAny>,
+        message_id: Option<IgnoredAny>,
     }
-    serde_json::from_str::<Probe<'_>>(text).is_ok_and(|p| {
+    read::<Probe<'_>>(text).is_ok_and(|Read { members: p, .. }| {
         p.r#type.is_some_and(|t| t.is_string())
             && (p.uuid.is_some() || p.session_id.is_some() || p.leaf_uuid.is_some() || p.message_id.is_some())
     })

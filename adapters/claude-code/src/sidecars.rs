@@ -1,24 +1,22 @@
 //! What lies beside a transcript: kept as it is, and told in the closing block of the log.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
-use palog::envelope::{ActorKind, Draft, SrcHow, Time};
-use palog::events::{ObservationRecorded, SourceOrder};
+use palog::envelope::Time;
+use palog::events::ObservationRecorded;
 use palog::json::{Raw, Value};
-use palog_adapter::ids::Native;
-use palog_adapter::source::src;
-use palog_adapter::{Document, ImportError, InputReport, Log, Report, SourceEnd, Span};
+use palog_adapter::{Document, ImportError, Report, Transcript};
 use serde::Deserialize;
 
 use crate::conversation::Conversation;
-use crate::paths::{Role, Sidecar};
+use crate::history;
+use crate::paths::{Role, Sidecar, Unread};
 
 /// Makes spilled output known to the conversation before its transcript is read.
 pub(crate) fn offer_files(conversation: &mut Conversation, sidecars: &[&Sidecar]) -> Result<(), ImportError> {
-    for sidecar in sidecars.iter().filter(|s| s.role == Role::File && s.source.starts_with("tool-results/")) {
+    for sidecar in sidecars.iter().filter(|s| s.unread.is_none() && s.source.starts_with("tool-results/")) {
         // What cannot be read is reported when it is kept.
         let Ok(bytes) = fs::read(&sidecar.path) else { continue };
         let media =
@@ -32,14 +30,24 @@ pub(crate) fn offer_files(conversation: &mut Conversation, sidecars: &[&Sidecar]
 
 /// Keeps each file and tells of it.
 pub(crate) fn write(
-    log: &mut Log,
+    out: &mut Transcript,
     sidecars: &[&Sidecar],
     place: Option<&Path>,
     report: &mut Report,
 ) -> Result<(), ImportError> {
     for sidecar in sidecars {
+        if let Some(unread) = &sidecar.unread {
+            let (code, why) = match unread {
+                Unread::Link => (Code::NotFollowed, "it is a link".into()),
+                Unread::NoFile => (Code::NotFollowed, "it is neither a file nor a folder".into()),
+                Unread::Error(why) => (Code::Unreadable, why.clone()),
+            };
+            let place = Place { input: Some(sidecar.path.display().to_string()), ..Place::default() };
+            out.log.diagnostics.push(Diagnostic::new(code, Severity::Error, place).because(why));
+            continue;
+        }
         let told = if sidecar.role == Role::History {
-            history(log, sidecar, place)?
+            history::write(out, sidecar, place)?
         } else {
             let format = format!("claude-code.{}", format(sidecar.role));
             let document = Document {
@@ -49,7 +57,7 @@ pub(crate) fn write(
                 format: &format,
                 json: matches!(sidecar.role, Role::AgentMeta | Role::Status | Role::Task),
             };
-            log.document(&document, place, |log, raw| match sidecar.role {
+            out.log.document(&document, place, |log, raw| match sidecar.role {
                 Role::Status => Some(status(raw, &sidecar.source).into()),
                 Role::Task => Some(task(raw, &sidecar.source).into()),
                 _ => Some(log.kept("agent-meta", raw)),
@@ -111,58 +119,4 @@ fn task<'d>(raw: Raw<'d>, source: &str) -> ObservationRecorded<'d> {
 /// A time from milliseconds since 1970.
 fn milliseconds(at: i64) -> Option<Time<'static>> {
     Time::parse(jiff::Timestamp::from_millisecond(at).ok()?.to_string())
-}
-
-/// The session's lines of a file that all sessions share.
-fn history(log: &mut Log, sidecar: &Sidecar, place: Option<&Path>) -> Result<Option<InputReport>, ImportError> {
-    #[derive(Deserialize)]
-    struct Line {
-        #[serde(rename = "sessionId")]
-        session: String,
-    }
-    let path = sidecar.path.display().to_string();
-    let bytes = match fs::read(&sidecar.path) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            let place = Place { input: Some(path), ..Place::default() };
-            let unreadable = Diagnostic::new(Code::Unreadable, Severity::Error, place).because(error.to_string());
-            log.diagnostics.push(unreadable);
-            return Ok(None);
-        }
-    };
-    let mut input = InputReport { path, format: "claude-code.history".into(), ..InputReport::default() };
-    let own: Vec<u8> = bytes
-        .split_inclusive(|b| *b == b'\n')
-        .filter(|line| serde_json::from_slice::<Line>(line).is_ok_and(|l| l.session == log.session()))
-        .flatten()
-        .copied()
-        .collect();
-    if own.is_empty() {
-        return Ok(Some(input));
-    }
-    let source = &sidecar.source;
-    log.open_source(source, &sidecar.locator, &[], SourceOrder::Source, place.is_some())?;
-    if let Some(place) = place {
-        let path = place.join(source);
-        File::create(&path).and_then(|mut f| f.write_all(&own)).map_err(|e| ImportError::Write(e.into()))?;
-    }
-    let ids = log.ids(source);
-    let mut at = 0;
-    for line in own.split_inclusive(|b| *b == b'\n') {
-        let text = std::str::from_utf8(line).unwrap_or_default().trim_end();
-        if let Ok(raw) = Raw::parse(text) {
-            let span = Span { at, len: text.len() as u64, line: input.lines + 1 };
-            let id = ids.event(Native::Offset(at), 0).hex();
-            let mut draft = Draft::new(id, ActorKind::Importer, log.kept("history", raw));
-            draft.ignorable = Some(true);
-            draft.src.push(src(source, span, Some(SrcHow::Opaque)));
-            log.append(&mut draft)?;
-            input.records += 1;
-            input.kept += 1;
-        }
-        input.lines += 1;
-        at += line.len() as u64;
-    }
-    log.close_source(source, &SourceEnd::of(&own, input.records))?;
-    Ok(Some(input))
 }

@@ -24,9 +24,11 @@ pub(crate) fn kind(name: &str) -> Option<ActionKind> {
     }
 }
 
-/// Whether a result comes from a server of somebody else, which can write anything into it.
-fn is_foreign(name: &str) -> bool {
-    effect(name).is_none() && kind(name).is_none() && name != "Bash"
+/// Whether all that the tool writes is its own, so that words of the client at the beginning of an error are the client's. Other
+/// tools hand on what a server, an agent or a background command said, or are somebody else's.
+fn writes_own_words(name: &str) -> bool {
+    let hands_on = matches!(name, "WebFetch" | "WebSearch" | "BashOutput" | "TaskOutput");
+    name == "Bash" || (effect(name).is_some() && !hands_on)
 }
 
 /// What a result says of its call.
@@ -46,86 +48,157 @@ pub(crate) enum Verdict {
     Open,
 }
 
-/// The constants of the client (R-EVT-007). Each stands at the beginning of a place that a tool's own output cannot reach: a Bash
-/// command's output follows `Exit code N`, and the structured result of an error is the client's.
+/// The constants of the client (R-EVT-007). Each stands at the beginning of a place that the own output of the tools that
+/// [`writes_own_words`] names cannot reach: a Bash command's output follows `Exit code N`.
 const REJECTED: &str = "User rejected tool use";
-const DECLINED: &str = "Error: The user doesn't want to proceed with this tool use. The tool use was rejected";
+const DECLINED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected";
 const THE_USER_SAID: &str = "the user said:";
 const EXIT_CODE: &str = "Exit code ";
 const NOT_DISPATCHED: &str = "<tool_use_error>";
 const NO_PERMISSION: &str = "Permission to use ";
-const DENIED: &str = " has been denied.";
+const DENIED: &str = " has been denied";
 const BLOCKED: &str = "' was blocked. For security, Claude Code may only ";
 
 /// What is known of a result, apart from its text.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts<'a> {
-    /// The result is marked as an error.
-    pub(crate) is_error: bool,
+    /// Whether the result is marked as an error; `None` = the mark cannot be read.
+    pub(crate) is_error: Option<bool>,
+    /// A member stands twice, has a name in another spelling, or may belong to another result: nobody knows what is meant.
+    pub(crate) misread: bool,
     /// The structured result is a background task or a launched agent.
     pub(crate) background: bool,
-    /// The structured result says that the command was interrupted.
-    pub(crate) interrupted: bool,
+    /// The call asked to go on in the background.
+    pub(crate) asked_background: bool,
+    /// Whether the structured result says that the command was interrupted; `None` = that cannot be read.
+    pub(crate) interrupted: Option<bool>,
+    /// The status in the structured result.
+    pub(crate) status: Option<&'a str>,
+    /// The structured result tells how a command ended.
+    pub(crate) exit: bool,
     /// The structured result, where it is a string.
     pub(crate) structured: Option<&'a str>,
-    /// Kind of denial, in newer logs.
+    /// Kind of denial, in newer logs; empty where it cannot be read.
     pub(crate) denial: Option<&'a str>,
 }
 
 /// Reads a result of the tool `name` with the text `told`.
 pub(crate) fn verdict(name: Option<&str>, told: &str, facts: Facts<'_>) -> Verdict {
-    use Verdict::{Background, DeniedByPolicy, DeniedByUser, Ended, Open, RefusedOrInterrupted};
-    match facts.denial {
-        Some("interrupted" | "cancelled") => return Open,
-        Some(kind) if kind.starts_with("user") => return DeniedByUser,
-        Some(_) => return DeniedByPolicy,
-        None => {}
+    let ran = facts.exit || [Some(told), facts.structured].into_iter().flatten().any(tells_exit);
+    let refused = facts.denial.is_some() || facts.structured == Some(REJECTED);
+    match (facts.denial, facts.is_error) {
+        _ if facts.misread || (ran && refused) => Verdict::Open,
+        (Some("user-rejected"), Some(true)) => Verdict::DeniedByUser,
+        (Some("permission-rule"), Some(true)) => Verdict::DeniedByPolicy,
+        (Some(_), _) => Verdict::Open,
+        (None, _) if facts.background => Verdict::Background,
+        (None, None) => Verdict::Open,
+        (None, Some(false)) if facts.asked_background || tells_background(told) => Verdict::Background,
+        // Of a launched agent that has another status than the known ones, nobody knows whether it is done.
+        (None, Some(false)) if spawns(name) && facts.status.is_some_and(|s| s != "completed") => Verdict::Open,
+        _ if facts.interrupted.is_none() => Verdict::Open,
+        (None, Some(false)) if facts.interrupted == Some(true) => Verdict::Ended(Outcome::Cancelled, Applied::Partial),
+        (None, Some(false)) => Verdict::Ended(Outcome::Succeeded, Applied::Yes),
+        (None, Some(true)) => error(name, told, facts.structured),
     }
-    if facts.background {
-        return Background;
-    }
-    if !facts.is_error {
-        return if facts.interrupted {
-            Ended(Outcome::Cancelled, Applied::Partial)
-        } else {
-            Ended(Outcome::Succeeded, Applied::Yes)
-        };
-    }
-    // A call that is not in the log may be anybody's.
-    let Some(name) = name else { return Ended(Outcome::Failed, Applied::Unknown) };
-    let structured = facts.structured.unwrap_or_default();
-    if structured == REJECTED {
-        return RefusedOrInterrupted;
-    }
-    if is_foreign(name) && effect(name).is_none() && !told.starts_with(NOT_DISPATCHED) {
-        return Ended(Outcome::Failed, Applied::Yes);
+}
+
+fn spawns(name: Option<&str>) -> bool {
+    name.and_then(kind) == Some(ActionKind::Spawn)
+}
+
+/// Whether a text, or the copy of it, opens with the exit code of a command, which then has run.
+fn tells_exit(text: &str) -> bool {
+    text.strip_prefix("Error: ").unwrap_or(text).starts_with(EXIT_CODE)
+}
+
+/// Whether a result opens with the client's words for what goes on: `Command running in background with ID:`, and the like
+/// for one that was put there later; `Async agent launched`.
+fn tells_background(told: &str) -> bool {
+    let first = told.trim_start().lines().next().unwrap_or_default();
+    let command = first
+        .split_once(" with ID:")
+        .is_some_and(|(before, _)| before.starts_with("Command ") && before.contains("background"));
+    command
+        || ["Async", "Remote"]
+            .iter()
+            .any(|how| first.strip_prefix(how).is_some_and(|r| r.starts_with(" agent launched")))
+}
+
+/// Reads an error. `copy` is the structured result, where it is a string.
+fn error(name: Option<&str>, told: &str, copy: Option<&str>) -> Verdict {
+    let failed = |applied| Verdict::Ended(Outcome::Failed, applied);
+    // A call that is not in the log, or whose name cannot be read, may be anybody's.
+    let Some(name) = name else { return failed(Applied::Unknown) };
+    let own = writes_own_words(name);
+    if copy == Some(REJECTED) {
+        return if own { Verdict::RefusedOrInterrupted } else { Verdict::Open };
     }
     if told.starts_with(NOT_DISPATCHED) {
-        // The client writes the text without its tags into the structured result; a server's own text stays whole there.
-        let own = facts.structured.is_some_and(|s| !s.contains(NOT_DISPATCHED)) || !name.starts_with("mcp__");
-        return Ended(Outcome::Failed, if own { Applied::No } else { Applied::Yes });
+        // The client writes the text without its tags into the copy; a server's own text stays whole there.
+        let by_client = copy.map_or(own, |copy| !copy.contains(NOT_DISPATCHED));
+        return failed(if by_client { Applied::No } else { Applied::Unknown });
     }
-    if structured.starts_with(DECLINED) && structured.contains(THE_USER_SAID) {
-        return DeniedByUser;
-    }
-    if told.starts_with(NO_PERMISSION) && told.contains(DENIED) {
-        return DeniedByPolicy;
-    }
-    if name == "Bash" {
-        let outside =
-            told.split_once(BLOCKED).is_some_and(|(before, _)| before.contains(" in '") && !before.contains('\n'));
-        return match told {
-            _ if told.starts_with(EXIT_CODE) => Ended(Outcome::Failed, Applied::Yes),
-            _ if outside => DeniedByPolicy,
-            _ => Ended(Outcome::Failed, Applied::Unknown),
-        };
+    let reason = refusal(name, told);
+    match (own, reason) {
+        (true, Some(Refusal::Policy)) => return Verdict::DeniedByPolicy,
+        (true, Some(Refusal::User)) if copy.and_then(|c| c.strip_prefix("Error: ")) == Some(told) => {
+            return Verdict::DeniedByUser;
+        }
+        _ => {}
     }
     match effect(name) {
-        Some(EffectClass::Pure | EffectClass::ReadLocal | EffectClass::ReadRemote) => {
-            Ended(Outcome::Failed, Applied::No)
-        }
-        _ => Ended(Outcome::Failed, Applied::Yes),
+        Some(EffectClass::Pure | EffectClass::ReadLocal | EffectClass::ReadRemote) => failed(Applied::No),
+        // Who wrote the words is not known.
+        _ if reason.is_some() => failed(Applied::Unknown),
+        _ if name == "Bash" && !told.starts_with(EXIT_CODE) => failed(Applied::Unknown),
+        _ => failed(Applied::Yes),
     }
+}
+
+/// What an error says in the client's words of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    User,
+    Policy,
+    /// Another tool's, or not in all of the words.
+    Doubtful,
+}
+
+fn refusal(name: &str, told: &str) -> Option<Refusal> {
+    let first = told.split('\n').next().unwrap_or_default();
+    if let Some(rest) = told.strip_prefix(NO_PERMISSION) {
+        let of_tool = rest.strip_prefix(name).is_some_and(|rest| {
+            rest.starts_with(DENIED) || (name == "Bash" && rest.starts_with(" with command ") && rest.contains(DENIED))
+        });
+        return Some(if of_tool { Refusal::Policy } else { Refusal::Doubtful });
+    }
+    if told.starts_with(DECLINED) {
+        return Some(if told.contains(THE_USER_SAID) { Refusal::User } else { Refusal::Doubtful });
+    }
+    let outside = first.split_once(BLOCKED).is_some_and(|(before, _)| before.contains(" in '"));
+    outside.then_some(if name == "Bash" { Refusal::Policy } else { Refusal::Doubtful })
+}
+
+/// The call and the status word of a notification of a background task. The client writes its members one on a line; behind
+/// them stands a summary, which can quote anything.
+pub(crate) fn notified(text: &str) -> Option<(&str, &str)> {
+    let mut members: Vec<(&str, &str)> = Vec::new();
+    for line in text.strip_prefix("<task-notification>\n")?.lines() {
+        let member = line.strip_prefix('<').and_then(|line| line.split_once('>')).and_then(|(name, rest)| {
+            let value = rest.strip_suffix('>')?.strip_suffix(name)?.strip_suffix("</")?;
+            Some((name, value))
+        });
+        match member.filter(|(name, _)| *name != "summary") {
+            Some(member) => members.push(member),
+            None => break,
+        }
+    }
+    let only = |name: &str| {
+        let mut of_name = members.iter().filter(|(n, _)| *n == name);
+        of_name.next().filter(|_| of_name.next().is_none()).map(|(_, value)| *value)
+    };
+    only("tool-use-id").zip(only("status"))
 }
 
 /// What a notification of a background task says of it, by its status word.
@@ -143,7 +216,7 @@ mod tests {
     use super::*;
 
     fn error(structured: &'static str) -> Facts<'static> {
-        Facts { is_error: true, structured: Some(structured), ..Facts::default() }
+        Facts { is_error: Some(true), interrupted: Some(false), structured: Some(structured), ..Facts::default() }
     }
 
     #[test]
@@ -151,7 +224,12 @@ mod tests {
         use Verdict::*;
         let declined = "Error: The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\nno";
         let cases = [
-            ("Bash", "ok", Facts::default(), Ended(Outcome::Succeeded, Applied::Yes)),
+            (
+                "Bash",
+                "ok",
+                Facts { is_error: Some(false), interrupted: Some(false), ..Facts::default() },
+                Ended(Outcome::Succeeded, Applied::Yes),
+            ),
             ("Bash", "Exit code 3", error("Error: Exit code 3"), Ended(Outcome::Failed, Applied::Yes)),
             ("Bash", "x", error(REJECTED), RefusedOrInterrupted),
             ("Bash", &declined[7..], error(declined), DeniedByUser),
@@ -178,15 +256,12 @@ mod tests {
                 Ended(Outcome::Failed, Applied::No),
             ),
             // A server can write anything.
-            ("mcp__a__b", &declined[7..], error(declined), Ended(Outcome::Failed, Applied::Yes)),
-            ("mcp__a__b", "Permission to use X has been denied.", error(""), Ended(Outcome::Failed, Applied::Yes)),
-            ("mcp__a__b", "<tool_use_error>x", error("<tool_use_error>x"), Ended(Outcome::Failed, Applied::Yes)),
+            ("mcp__a__b", &declined[7..], error(declined), Ended(Outcome::Failed, Applied::Unknown)),
+            ("mcp__a__b", "Permission to use X has been denied.", error(""), Ended(Outcome::Failed, Applied::Unknown)),
+            ("mcp__a__b", "<tool_use_error>x", error("<tool_use_error>x"), Ended(Outcome::Failed, Applied::Unknown)),
         ];
         for (name, told, facts, want) in cases {
             assert_eq!(verdict(Some(name), told, facts), want, "{name}: {told}");
         }
-        let kind =
-            |denial| verdict(Some("Bash"), "x", Facts { is_error: true, denial: Some(denial), ..Facts::default() });
-        assert_eq!([kind("interrupted"), kind("user-rejected"), kind("hook")], [Open, DeniedByUser, DeniedByPolicy]);
     }
 }

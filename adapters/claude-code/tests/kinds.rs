@@ -113,7 +113,7 @@ impl Outcome {
             }
             for src in &event.src {
                 let name = src.source.as_str();
-                let is_transcript = name == "transcript" || (name.starts_with("agent/") && !name.ends_with(".meta"));
+                let is_transcript = name == "transcript" || name.starts_with("agent/");
                 let (true, Some(at), Some(len)) = (is_transcript, src.at, src.len) else { continue };
                 let source = fs::read(sources.join(name)).expect("the source is kept");
                 let record = String::from_utf8_lossy(&source[at as usize..(at + len) as usize]);
@@ -124,10 +124,10 @@ impl Outcome {
     }
 }
 
-/// The definition that every record of the tree carries, the mark of a child's record, and a value that is no record.
+/// The definition that every record of the tree carries, marks of records that say nothing here, and a value that is no record.
 fn applies_to_every_kind(name: &str, data: &Data<'_>) -> bool {
     match data {
-        Data::NoteAdded(note) => note.kind.as_str() == "sidechain",
+        Data::NoteAdded(note) => matches!(note.kind.as_str(), "sidechain" | "unread"),
         Data::ConfigSet(set) => {
             let own =
                 set.mode.is_some() || set.permission_mode.is_some() || set.title.is_some() || set.skills.is_some();
@@ -186,7 +186,8 @@ fn minimal(number: usize, kind: &str) -> Value {
         "system/microcompact_boundary" => record["microcompactMetadata"] = json!({"compactedToolIds": ["c1"]}),
         "attachment/skill_listing" => record["attachment"]["names"] = json!(["a"]),
         "attachment/queued_command" => {
-            let text = "<task-notification><tool-use-id>c1</tool-use-id><status>completed</status></task-notification>";
+            let text =
+                "<task-notification>\n<tool-use-id>c1</tool-use-id>\n<status>completed</status>\n</task-notification>";
             record["attachment"]["prompt"] = json!(text);
             record["attachment"]["origin"] = json!({"kind": "task-notification"});
         }

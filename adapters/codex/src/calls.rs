@@ -102,6 +102,8 @@ pub(crate) enum Ended {
     Action(String),
     /// An id that several calls have, and nothing tells which of them is meant.
     Several,
+    /// A call that this cannot be the end of.
+    Unfit,
     /// An id that no call has.
     Nobody,
 }
@@ -170,10 +172,13 @@ impl Calls {
         name
     }
 
-    /// The call that an end is about, which has ended then.
-    pub(crate) fn end(&mut self, id: &str, turn: Option<&str>) -> Ended {
+    /// The call that an end is about, which has ended then. `fits` says whether it can be the end of a call; that of
+    /// another turn it cannot be.
+    pub(crate) fn end(&mut self, id: &str, turn: Option<&str>, fits: impl Fn(&Call) -> bool) -> Ended {
         let Some(uses) = self.by_id.get_mut(id) else { return Ended::Nobody };
+        let is_of = |call: &Call| turn.is_none_or(|turn| call.turn.as_deref().is_none_or(|own| own == turn));
         match uses.meant(turn, uses.running, |call| !call.ended) {
+            Some(at) if !fits(&uses.all[at]) || !is_of(&uses.all[at]) => Ended::Unfit,
             Some(at) => {
                 uses.running -= usize::from(!std::mem::replace(&mut uses.all[at].ended, true));
                 Ended::Action(action(id, uses.all[at].number))
@@ -250,7 +255,7 @@ mod tests {
     }
 
     fn end(calls: &mut Calls, id: &str, turn: Option<&str>) -> String {
-        match calls.end(id, turn) {
+        match calls.end(id, turn, |_| true) {
             Ended::Action(action) => action,
             other => format!("{other:?}"),
         }
@@ -261,6 +266,8 @@ mod tests {
         let mut calls = Calls::default();
         assert_eq!(end(&mut calls, "c", None), "Nobody");
         assert_eq!(propose(&mut calls, "c", Some("t1")), "c");
+        assert_eq!(end(&mut calls, "c", Some("t9")), "Unfit", "it is that of another turn");
+        assert_eq!(calls.end("c", None, |_| false), Ended::Unfit);
         assert_eq!(propose(&mut calls, "c", Some("t2")), "c#2");
         // Without a turn either could be meant; with one that no use has, none.
         assert_eq!([None, Some("t9")].map(|turn| end(&mut calls, "c", turn)), ["Several", "Several"]);

@@ -1,5 +1,6 @@
 //! Calls in records that have no known form: members that stand twice or have another type, items of a later version. What
-//! they say cannot be relied on, but that there was a call must not be lost.
+//! they say cannot be relied on, but that there was a call must not be lost. What holds the arguments of a call is one,
+//! whatever its type is called.
 
 use std::fmt;
 
@@ -8,8 +9,20 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::record::parse;
 
+/// Types of the items by which the model calls a tool.
+const PROPOSALS: &[&str] = &["function_call", "custom_tool_call", "local_shell_call"];
+
+/// Members in which a record may hold an item, also as its JSON.
+const INNER: [&str; 2] = ["payload", "item"];
+
 /// How deep records are looked into: a line, its payload, an item in that, and lists between them.
 const DEPTH: usize = 6;
+
+/// Members that hold what a call asks for.
+const ARGUMENTS: [&str; 3] = ["arguments", "input", "action"];
+
+/// Calls that the provider makes itself: there is no doubt of what they are.
+const OF_THE_PROVIDER: &[&str] = &["web_search_call", "image_generation_call"];
 
 /// A call that a record of no known form tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,19 +81,31 @@ fn look(raw: &Raw<'_>, depth: usize, found: &mut Vec<Hidden>) {
     let text = |value: &Raw<'_>| value.text().map_or_else(|| value.get().to_owned(), |text| text.into_owned());
     let mut ids: Vec<Option<String>> = all("call_id").map(|id| Some(text(id)).filter(|id| id != "null")).collect();
     ids.dedup();
-    let call = all("type").filter_map(|t| t.text()).find(|t| t.ends_with("_call"));
-    // Calls that the provider makes have no such id.
-    let own =
-        call.filter(|t| !ids.is_empty() || matches!(&**t, "function_call" | "custom_tool_call" | "local_shell_call"));
-    if let Some(r#type) = own {
+    let types: Vec<_> = all("type").filter_map(|t| t.text()).collect();
+    let typed = types.iter().find(|t| t.ends_with("_call"));
+    let asks = ARGUMENTS.into_iter().any(|member| all(member).next().is_some());
+    let named = all("name").next().is_some();
+    let by_type = typed.filter(|t| !ids.is_empty() || PROPOSALS.contains(&&***t)).is_some();
+    let by_form = if ids.is_empty() {
+        // The line itself has no arguments.
+        depth > 0 && asks && (named || all("id").next().is_some())
+    } else {
+        asks || named && !types.iter().any(|t| t.ends_with("_output"))
+    };
+    if by_type || by_form && !types.iter().any(|t| OF_THE_PROVIDER.contains(&&**t)) {
         let name = all("name").find_map(|name| name.text()).map(|name| name.into_owned());
         if ids.is_empty() {
-            ids.push(None);
+            ids.push(all("id").next().map(text).filter(|_| by_form));
         }
-        found.extend(ids.into_iter().map(|id| Hidden { id, name: name.clone(), r#type: r#type.clone().into_owned() }));
+        let r#type = typed.or(types.first()).map_or("call", |t| &**t);
+        found.extend(ids.into_iter().map(|id| Hidden { id, name: name.clone(), r#type: r#type.to_owned() }));
     }
-    for inner in ["payload", "item"] {
-        all(inner).for_each(|value| look(value, depth + 1, found));
+    for (_, value) in members.iter().filter(|(own, _)| INNER.iter().any(|inner| own.eq_ignore_ascii_case(inner))) {
+        look(value, depth + 1, found);
+        let inside = value.text().filter(|text| text.starts_with(['{', '[']));
+        if let Some(value) = inside.as_deref().and_then(|text| Raw::parse(text).ok()) {
+            look(&value, depth + 1, found);
+        }
     }
 }
 
@@ -106,7 +131,13 @@ mod tests {
             (r#"{"type":"response_item","payload":{"type":"function_call","call_id":null}}"#, &["-"]),
             (r#"{"type":"response_item","payload":{"type":"shell_call","call_id":"c"}}"#, &["c"]),
             (r#"{"type":"zz","payload":{"type":"zz","item":{"type":"function_call","call_id":"c"}}}"#, &["c"]),
+            (r#"{"type":"response_item","payload":{"call_id":"c","name":"shell","arguments":"{}"}}"#, &["c"]),
+            (r#"{"type":"response_item","payload":{"type":"tool_use","id":"c","action":{}}}"#, &["c"]),
+            (r#"{"type":"response_item","payload":{"type":"shell","name":"shell","input":"x"}}"#, &["-"]),
+            (r#"{"type":"response_item","Payload":{"type":"function_call","call_id":"c"}}"#, &["c"]),
+            (r#"{"type":"response_item","payload":"{\"type\":\"function_call\",\"call_id\":\"c\"}"}"#, &["c"]),
             (r#"{"type":"response_item","payload":{"type":"web_search_call","id":"w"}}"#, &[]),
+            (r#"{"type":"response_item","payload":{"type":"web_search_call","id":"w","action":{}}}"#, &[]),
             (r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c"}}"#, &[]),
             (r#"{"type":"response_item","payload":{"type":"message","content":"{\"type\":\"function_call\"}"}}"#, &[]),
         ] {

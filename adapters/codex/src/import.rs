@@ -2,7 +2,7 @@
 
 use std::io;
 
-use palog::diagnostic::Severity;
+use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::envelope::CopyHow;
 use palog::events::{ChildKind, ChildLink, ChildSpawned, NoteAdded, Parent, ParentMode, Recorded, SourceOrder};
 use palog_adapter::ids;
@@ -41,6 +41,7 @@ fn parent(session: &str, first: &First, prefix: Option<&Prefix>) -> Option<Paren
         event: None,
         action: None,
         mode,
+        workspace: None,
     };
     if first.is_agent {
         return first.parent.as_deref().map(|by| of(by, ParentMode::Spawn));
@@ -74,7 +75,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     let stem = file.and_then(|f| f.path.file_stem()).map(|s| s.to_string_lossy().into_owned());
     let id = first.id.clone().or_else(|| session.id.clone()).or(named).or(stem).unwrap_or_else(|| "unknown".into());
     let mut known = Known { is_agent: first.is_agent, paginated: first.paginated, ..Known::default() };
-    let mut prefix = None;
+    let (mut prefix, mut unconfirmed) = (None, None);
     if let Some(base) = first.base.as_ref() {
         if base.thread_id != id {
             prefix = lineage::prefix(base, &session.parent).map_err(unreadable)?;
@@ -84,12 +85,18 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     } else if let (Some(from), Some(until)) =
         (first.forked_from.as_ref().or(first.parent.as_ref()), first.inherited_below)
     {
-        let until = Until::Ordinal(until);
-        known.copies = Some(Copies { session: from.clone(), how: CopyHow::Inherit, until, sure: true });
+        let until = if lineage::reaches(&mut opened.bytes, until).map_err(unreadable)? {
+            Some(Until::Ordinal(until))
+        } else {
+            let confirmed = lineage::copied(&mut opened.bytes, &session.parent).map_err(unreadable)?;
+            Some(Until::Offset(confirmed)).filter(|_| confirmed > 0)
+        };
+        unconfirmed = until.is_none().then_some(from);
+        known.copies = until.map(|until| Copies { session: from.clone(), how: CopyHow::Inherit, until });
     } else if let Some(from) = first.forked_from.as_ref() {
-        let until = lineage::copied(&mut opened.bytes, &session.parent).map_err(unreadable)?;
-        let (until, sure) = (Until::Offset(until), !session.parent.is_empty());
-        known.copies = Some(Copies { session: from.clone(), how: CopyHow::Fork, until, sure });
+        let until = Until::Offset(lineage::copied(&mut opened.bytes, &session.parent).map_err(unreadable)?);
+        unconfirmed = session.parent.is_empty().then_some(from);
+        known.copies = Some(Copies { session: from.clone(), how: CopyHow::Fork, until });
     }
     let parent = parent(&id, &first, prefix.as_ref());
     let by = parent.as_ref().filter(|p| p.mode == ParentMode::Spawn).and_then(|p| p.session.as_ref());
@@ -97,6 +104,11 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
     let mut output = target.open(&name)?;
     let place = output.sources.take().filter(|_| options.sources);
     let mut log = Log::open(&FORMAT, &id, parent, output)?;
+    if let Some(from) = unconfirmed {
+        let place = Place { input: Some(path.clone()), names: Some(from.clone()), ..Place::default() };
+        let why = "nothing tells which records are copies of that session's: all are taken to be this one's own";
+        log.diagnostics.push(Diagnostic::new(Code::MissingParent, Severity::Warning, place).because(why));
+    }
     let records = if first.paginated {
         PAGINATED
     } else if first.bare {

@@ -6,7 +6,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use jiff::{SignedDuration, Timestamp};
 use palog_adapter::ids::{EventId, Ids, Native};
 use palog_adapter::transcript;
 
@@ -15,9 +14,6 @@ use crate::compressed::{Content, ZSTD};
 use crate::paths::{RolloutFile, TRANSCRIPT};
 use crate::record::{Event, Form, HistoryBase, Item, Line, looks_like_record, parse};
 use crate::usage::{Counts, Info};
-
-/// Records that follow each other faster than this were written in one go.
-const GAP: SignedDuration = SignedDuration::from_secs(1);
 
 /// Tells what records are known by: the id of an item where it comes first, else the offset.
 #[derive(Debug, Default)]
@@ -116,8 +112,23 @@ fn total(line: &Line<'_>) -> Option<Info> {
     event.info.filter(|_| event.r#type.as_deref() == Some("token_count"))
 }
 
-/// Up to which offset the records of `child` are copies of the session that its second header names. With the files of that
-/// session at hand by what the records say, else by the time: copies are written in one go.
+/// Whether a rollout reaches the ordinal before which its records are said to be copies.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn reaches(child: &mut File, ordinal: u64) -> io::Result<bool> {
+    let mut reached = false;
+    child.seek(SeekFrom::Start(0))?;
+    each_line(&mut *child, |text, _| {
+        let own = serde_json::from_str::<Line<'_>>(text).ok().and_then(|line| line.ordinal);
+        reached = own.is_some_and(|own| own >= ordinal);
+        !reached
+    })?;
+    child.seek(SeekFrom::Start(0))?;
+    Ok(reached)
+}
+
+/// Up to which offset the records of `child` are those of the session in `parent`, told by what they say.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -130,24 +141,14 @@ pub(crate) fn copied(child: &mut File, parent: &[RolloutFile]) -> io::Result<u64
         })?;
     }
     let mut originals = originals.into_iter();
-    let (mut end, mut number, mut before) = (0, 0_u64, None);
+    let (mut end, mut is_header) = (0, true);
     child.seek(SeekFrom::Start(0))?;
     each_line(&mut *child, |text, at| {
-        let time =
-            serde_json::from_str::<Line<'_>>(text).ok().and_then(|l| l.timestamp?.text()?.parse::<Timestamp>().ok());
-        let is_copy = match number {
-            0 => true,
-            _ if parent.is_empty() => match (before, time) {
-                (Some(before), Some(time)) => time.duration_since(before) < GAP,
-                _ => false,
-            },
-            _ => digest(text).is_none_or(|own| originals.next() == Some(own)),
-        };
-        if is_copy && number > 0 {
+        let Some(own) = digest(text).filter(|_| !std::mem::take(&mut is_header)) else { return true };
+        let is_copy = originals.next() == Some(own);
+        if is_copy {
             end = at + text.len() as u64;
         }
-        before = time;
-        number += 1;
         is_copy
     })?;
     child.seek(SeekFrom::Start(0))?;

@@ -210,7 +210,7 @@ pub(crate) struct Item<'a> {
     pub(crate) call_id: Option<Str<'a>>,
     #[serde(default, deserialize_with = "text")]
     pub(crate) name: Option<Str<'a>>,
-    #[serde(default, deserialize_with = "text")]
+    #[serde(default, deserialize_with = "text_or_json")]
     pub(crate) namespace: Option<Str<'a>>,
     pub(crate) arguments: Option<Raw<'a>>,
     pub(crate) input: Option<Raw<'a>>,
@@ -263,6 +263,8 @@ pub(crate) struct Event<'a> {
     pub(crate) r#type: Option<Str<'a>>,
     #[serde(default, deserialize_with = "text")]
     pub(crate) turn_id: Option<Str<'a>>,
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) thread_id: Option<Str<'a>>,
     pub(crate) turn_attribution: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "text")]
     pub(crate) root_turn_id: Option<Str<'a>>,
@@ -376,6 +378,12 @@ fn characters(raw: &RawValue) -> Option<Str<'_>> {
 
 fn text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Str<'de>>, D::Error> {
     <&RawValue>::deserialize(d).map(characters)
+}
+
+/// A string; of any other value but `null` its JSON.
+fn text_or_json<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Str<'de>>, D::Error> {
+    let raw = <&'de RawValue>::deserialize(d)?;
+    Ok(characters(raw).or_else(|| Some(raw.get().into()).filter(|_| raw.get() != "null")))
 }
 
 fn lenient<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {

@@ -38,6 +38,35 @@ pub(crate) fn is_shell(name: &str, namespace: Option<&str>) -> bool {
     is_own(namespace) && SHELLS.contains(&name)
 }
 
+/// Tools that have to do with other agents.
+const AGENTS: &[&str] = &[
+    "spawn_agent",
+    "send_input",
+    "send_message",
+    "followup_task",
+    "wait",
+    "wait_agent",
+    "resume_agent",
+    "close_agent",
+    "interrupt_agent",
+    "list_agents",
+];
+
+/// Whether what the screen shows as `what` can be a call of the tool. `dynamic`: the calling program has a tool of this name.
+pub(crate) fn fits(what: &str, name: &str, namespace: Option<&str>, dynamic: bool) -> bool {
+    let own = is_own(namespace) && !dynamic && !name.contains("__");
+    let builtin = SHELLS.contains(&name) || AGENTS.contains(&name) || effect(name, namespace).is_some();
+    match what {
+        "CommandExecution" => own && SHELLS.contains(&name),
+        "FileChange" => own && name == "apply_patch",
+        "ImageView" => own && name == "view_image",
+        "CollabAgentToolCall" | "SubAgentActivity" => own && AGENTS.contains(&name),
+        "DynamicToolCall" => dynamic || !(own && builtin),
+        "McpToolCall" => !dynamic && !(own && builtin),
+        _ => false,
+    }
+}
+
 /// What a call of the tool is, apart from a tool call.
 pub(crate) fn kind(name: &str, namespace: Option<&str>) -> Option<ActionKind> {
     match name {
@@ -71,9 +100,16 @@ const REJECTED: &str = "exec_command failed: CreateProcess { message: \"Rejected
 const REJECTED_END: &str = "\\\")\" }";
 const BY_USER: &str = "rejected by user\\\")\" }";
 
-/// Whether an output can be none of the client's own: those are sentences, or one word.
+/// Whether an output can be none of the client's own: those are sentences, one word, or JSON.
 pub(crate) fn is_bare(text: &str) -> bool {
-    !text.is_empty() && text != "aborted" && !text.contains(char::is_whitespace)
+    !text.is_empty() && text != "aborted" && !text.starts_with('{') && !text.contains(char::is_whitespace)
+}
+
+/// Whether an output is the name of a file with an extension and nothing else. Any other word may be why it failed.
+fn is_file_name(text: &str) -> bool {
+    let is_word =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    text.split_once('.').is_some_and(|(stem, extension)| is_word(stem) && is_word(extension))
 }
 
 /// What stands in an output of a command.
@@ -99,8 +135,9 @@ pub(crate) fn verdict(name: &str, namespace: Option<&str>, text: &str, is_list: 
     if UNSUPPORTED.iter().any(|opening| text.strip_prefix(opening) == Some(name)) {
         return refused;
     }
+    let listed = SHELLS.contains(&name) && !is_list && is_file_name(text);
     if SHELLS.contains(&name) && outputs == Outputs::Bare {
-        return if is_bare(text) { Ended(Outcome::Succeeded, Applied::Yes) } else { Open };
+        return if listed { Ended(Outcome::Succeeded, Applied::Yes) } else { Open };
     }
     let known = SHELLS.contains(&name)
         || DONE_WHEN_TOLD.contains(&name)
@@ -116,7 +153,7 @@ pub(crate) fn verdict(name: &str, namespace: Option<&str>, text: &str, is_list: 
             Some(_) => Open,
             None => match command(text) {
                 // Other programs than the client write outputs without its head.
-                Open if outputs == Outputs::Alone && is_bare(text) => Ended(Outcome::Succeeded, Applied::Yes),
+                Open if outputs == Outputs::Alone && listed => Ended(Outcome::Succeeded, Applied::Yes),
                 verdict => verdict,
             },
         },

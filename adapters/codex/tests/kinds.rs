@@ -167,6 +167,16 @@ fn call(id: &str, name: &str) -> Value {
     item("function_call", json!({"call_id": id, "name": name, "arguments": "{}"}))
 }
 
+/// A tool that a record of what ran fits.
+fn tool(kind: &str) -> &'static str {
+    match kind {
+        "CommandExecution" | "exec_command_end" => "exec_command",
+        "FileChange" | "patch_apply_end" => "apply_patch",
+        "CollabAgentToolCall" | "SubAgentActivity" => "spawn_agent",
+        _ => "lookup",
+    }
+}
+
 /// What nobody has seen begin a turn, or say nothing: each kind in all that it can become.
 fn made_up() -> Vec<Vec<Value>> {
     let start = |n: u32| event("task_started", json!({"turn_id": format!("t{n}")}));
@@ -225,7 +235,7 @@ fn made_up() -> Vec<Vec<Value>> {
     .into_iter()
     .enumerate()
     {
-        ends.push(call(&format!("d{n}"), "exec_command"));
+        ends.push(call(&format!("d{n}"), tool(end.0)));
         ends.push(done(end.0, &format!("d{n}"), end.1));
     }
     for kind in ["EnteredReviewMode", "ExitedReviewMode"] {
@@ -243,7 +253,7 @@ fn made_up() -> Vec<Vec<Value>> {
     {
         for (part, mut members) in [open, end].into_iter().enumerate() {
             let id = format!("e{n}-{part}");
-            ends.push(call(&id, "exec_command"));
+            ends.push(call(&id, tool(kind)));
             members["call_id"] = json!(id);
             ends.push(event(kind, members));
         }

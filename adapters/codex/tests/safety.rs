@@ -299,3 +299,233 @@ fn guessed_copies_hide_no_call() {
     assert!(copied.inherited && !own.inherited);
     assert_eq!(found.verdict, Verdict::NeedsReconcile);
 }
+
+#[test]
+fn an_item_that_nobody_can_read_does_not_let_its_turn_be_answered() {
+    for kind in [
+        "Function_Call",
+        "apply_patch_call",
+        "call",
+        "code_interpreter_call",
+        "computer_call",
+        "custom_call",
+        "function_calls",
+        "local_shell",
+        "mcp_approval_request",
+        "mcp_call",
+        "shell",
+        "shell_call",
+        "tool_call",
+        "tool_search_call",
+        "tool_use",
+        "ghost_snapshot",
+    ] {
+        let named = json!({"name": "shell", "arguments": "{\"command\":[\"deploy\"]}", "call_id": "c"});
+        let nameless = json!({"id": "c", "action": {"command": ["deploy"]}});
+        // A search for tools has such a form.
+        let known = kind == "tool_search_call";
+        for members in [Some(named), (!known).then_some(nameless)].into_iter().flatten() {
+            for lines in [
+                [item(kind, members.clone()), say("assistant", "I will.")],
+                [say("assistant", "I will."), item(kind, members.clone())],
+            ] {
+                for rollout in [asked(&lines), asked_legacy(&lines)] {
+                    let found = made(rollout);
+                    assert_eq!(found.verdict, Verdict::NeedsReconcile, "{kind}: {members}");
+                    assert_eq!(found.actions().len(), 1, "{kind}: {members}");
+                }
+            }
+        }
+    }
+    // What is no call as far as anybody can tell may be one.
+    for odd in [
+        item("tool_request", json!({"id": "c", "tool": "shell"})),
+        item("message", json!({"role": "model", "content": []})),
+        line("Response_item", json!({"type": "message", "role": "assistant"})),
+        json!({"timestamp": "2026-03-03T10:00:00.000Z", "type": "response_item", "payload": ["deploy"]}),
+        json!({"timestamp": "2026-03-03T10:00:00.000Z", "type": "response_item"}),
+    ] {
+        for lines in [[odd.clone(), say("assistant", "Done.")], [say("assistant", "Done."), odd.clone()]] {
+            let found = made(asked_legacy(&lines));
+            assert_ne!(found.verdict, Verdict::Idle, "{odd}");
+            let about = found.events().iter().any(|e| e["type"] == "note.added" && e["data"]["kind"] == "unread");
+            assert!(about, "{odd}");
+        }
+    }
+    // What the screen was shown is no part of a response.
+    let shown = [say("assistant", "Done."), event("something_new", json!({"id": "c"}))];
+    assert_eq!(made(asked_legacy(&shown)).verdict, Verdict::Idle);
+    // A new event beside a call that is known is no other call.
+    let beside = [call("c", "exec_command"), event("tool_progress", json!({"call_id": "c", "name": "exec_command"}))];
+    assert_eq!(made(asked(&beside)).actions(), ["c unknown"]);
+}
+
+#[test]
+fn what_looks_like_a_call_is_one_whatever_its_type() {
+    let shape = || json!({"name": "shell", "arguments": "{}", "call_id": "c"});
+    let with = |kind: Value| {
+        let mut payload = shape();
+        payload["type"] = kind;
+        line("response_item", payload)
+    };
+    let record = |key: &str, payload: Value| {
+        let mut record = json!({"timestamp": "2026-03-03T10:00:00.000Z", "type": "response_item"});
+        record[key] = payload;
+        record
+    };
+    let mut text_call = shape();
+    text_call["type"] = json!("function_call");
+    for odd in [
+        line("response_item", shape()),
+        with(json!(null)),
+        with(json!(7)),
+        with(json!(["function_call"])),
+        with(json!("")),
+        record("Payload", text_call.clone()),
+        record("payload", json!(text_call.to_string())),
+        line("Response_item", text_call.clone()),
+        event("function_call", shape()),
+        item(
+            "message",
+            json!({"role": "assistant", "content": [], "call_id": "c", "name": "shell", "arguments": "{}"}),
+        ),
+    ] {
+        let found = made(asked(&[odd.clone(), say("assistant", "Done.")]));
+        assert_eq!((found.actions(), found.verdict), (vec!["c unknown".to_owned()], Verdict::NeedsReconcile), "{odd}");
+    }
+    // There was a call if something came of it.
+    for kind in ["function_call_output", "custom_tool_call_output", "local_shell_call_output"] {
+        let out = item(kind, json!({"call_id": "c", "output": "aborted"}));
+        let found = made(asked(&[out, say("assistant", "Done.")]));
+        assert_eq!((found.actions(), found.verdict), (vec!["c unknown".to_owned()], Verdict::NeedsReconcile), "{kind}");
+        assert!(found.codes().contains(&"tool.result_without_call"));
+    }
+}
+
+#[test]
+fn an_output_without_the_head_of_the_client_is_no_success() {
+    for text in [
+        "denied",
+        "rejected",
+        "Killed",
+        "timeout",
+        "interrupted",
+        "Error:exec",
+        "execution",
+        "sandbox_denied",
+        "killed.",
+        r#"{"error":"sandbox_denied"}"#,
+        r#"{"output":"x"}"#,
+        r#"{"output":"x","metadata":{"exit_code":null}}"#,
+        r#"{"output":"x","metadata":{"exit_code":"0"}}"#,
+        r#"{"output":"x","metadata":{"exit_code":0.5}}"#,
+        r#"{"output":"x","metadata":{"exit_code":137,"exit_code":0}}"#,
+        r#"{"output":"x","metadata":{"exit_code":137},"metadata":{"exit_code":0}}"#,
+        r#"{"output":"x","metadata":{"exit_co"#,
+        r#"{"output":"x","metadata":{}}"#,
+    ] {
+        for name in ["shell", "exec_command"] {
+            let found = made(asked_legacy(&[call("c", name), output("c", text)]));
+            assert_eq!(
+                (found.actions(), found.verdict),
+                (vec!["c unknown".to_owned()], Verdict::NeedsReconcile),
+                "{text}"
+            );
+        }
+    }
+    for list in [
+        json!([{"type": "input_text", "text": "a.txt"}, {"type": "input_text", "text": "command failed: boom boom"}]),
+        json!([{"type": "input_text", "text": "a.txt"}, {"type": "input_image", "image_url": "data:image/png;base64,aGk="}]),
+    ] {
+        let out = item("function_call_output", json!({"call_id": "c", "output": list}));
+        assert_eq!(made(asked_legacy(&[call("c", "shell"), out])).actions(), ["c unknown"]);
+    }
+    // The client's JSON has no white space either.
+    for (code, outcome) in [(0, "c succeeded"), (3, "c failed")] {
+        let text = format!(r#"{{"output":"hi\n","metadata":{{"exit_code":{code},"duration_seconds":0.0}}}}"#);
+        assert_eq!(made(asked_legacy(&[call("c", "shell"), output("c", &text)])).actions(), [outcome]);
+    }
+}
+
+#[test]
+fn an_end_fits_its_call_or_ends_nothing() {
+    let elsewhere = |members: Value, thread: &str, turn: &str| {
+        let mut end = done("CommandExecution", "c", turn, members);
+        end["payload"]["thread_id"] = json!(thread);
+        end
+    };
+    let zero = json!({"status": "completed", "exit_code": 0});
+    for odd in [
+        done("ImageView", "c", "t1", json!({})),
+        done("FileChange", "c", "t1", json!({"status": "completed"})),
+        done("FileChange", "c", "t1", json!({"status": "declined"})),
+        done("McpToolCall", "c", "t1", json!({"status": "completed"})),
+        done("DynamicToolCall", "c", "t1", json!({"success": true})),
+        done("CollabAgentToolCall", "c", "t1", json!({"status": "completed"})),
+        done("SubAgentActivity", "c", "t1", json!({"kind": "started"})),
+        event("patch_apply_end", json!({"call_id": "c", "success": true})),
+        event("mcp_tool_call_end", json!({"call_id": "c", "result": {"Ok": {"content": []}}})),
+        event("dynamic_tool_call_response", json!({"call_id": "c", "success": true})),
+        elsewhere(zero.clone(), "another thread", "t1"),
+        elsewhere(zero.clone(), support::SESSION, "t9"),
+        done("CommandExecution", "c", "t1", json!({"status": "declined", "exit_code": 0})),
+        done("CommandExecution", "c", "t1", json!({"status": "failed", "exit_code": 0})),
+    ] {
+        let found = made(asked(&[call("c", "exec_command"), odd.clone()]));
+        assert_eq!((found.actions(), found.verdict), (vec!["c unknown".to_owned()], Verdict::NeedsReconcile), "{odd}");
+        assert!(found.codes().contains(&"schema.unexpected_shape"), "{odd}: {:?}", found.codes());
+        // The end that fits still counts.
+        assert_eq!(made(asked(&[call("c", "exec_command"), odd, ran("c", "t1")])).actions(), ["c succeeded"]);
+    }
+    for (name, end) in [
+        ("apply_patch", done("CommandExecution", "c", "t1", zero.clone())),
+        ("view_image", done("McpToolCall", "c", "t1", json!({"status": "completed"}))),
+        ("spawn_agent", done("ImageView", "c", "t1", json!({}))),
+    ] {
+        assert_eq!(made(asked(&[call("c", name), end])).actions(), ["c unknown"], "{name}");
+    }
+    assert_eq!(
+        made(asked(&[call("c", "exec_command"), elsewhere(zero, support::SESSION, "t1")])).actions(),
+        ["c succeeded"]
+    );
+    // A namespace of a form that nobody knows is somebody else's.
+    for namespace in [json!(5), json!(["mcp__demo"]), json!({}), json!("")] {
+        for text in ["Exit code: 0\nWall time: 1\nOutput:\n", "failed to parse function arguments: x", DENIED] {
+            let members =
+                json!({"call_id": "c", "name": "exec_command", "arguments": "{}", "namespace": namespace.clone()});
+            let found = made(asked(&[item("function_call", members), output("c", text)]));
+            assert_eq!(found.actions(), ["c unknown"], "{namespace}: {text}");
+        }
+    }
+}
+
+#[test]
+fn copies_end_where_something_says_so() {
+    let parent = "019c0000-0000-7000-8000-0000000000aa";
+    let agent = |border: u64| {
+        line(
+            "session_meta",
+            json!({"id": support::SESSION, "history_mode": "paginated", "parent_thread_id": parent, "subagent_history_start_ordinal": border}),
+        )
+    };
+    let lines = |border: u64| {
+        made(text(&numbered(0, &[agent(border), begin("t1"), say("user", "Go."), call("c", "exec_command")])))
+    };
+    // The border is behind the file, and nobody confirms it.
+    for border in [4, 9999] {
+        let found = lines(border);
+        assert_eq!((found.actions(), found.verdict), (vec!["c unknown".to_owned()], Verdict::NeedsReconcile));
+        assert!(found.state.actions.iter().all(|action| !action.inherited));
+        assert!(found.codes().contains(&"graph.missing_parent"), "{:?}", found.codes());
+    }
+    // It is there.
+    let found = lines(3);
+    assert!(!found.codes().contains(&"graph.missing_parent"), "{:?}", found.codes());
+    // A fork of what is not at hand: that its records follow each other closely does not make them copies.
+    let meta = |id: &str, from: Option<&str>| line("session_meta", json!({"id": id, "forked_from_id": from}));
+    let fork = [meta(support::SESSION, Some(parent)), meta(parent, None), say("user", "Deploy.")];
+    let found = made(text(&fork));
+    assert_ne!(found.verdict, Verdict::Idle);
+    assert!(found.events().iter().all(|event| event["copy"].is_null()));
+    assert!(found.codes().contains(&"graph.missing_parent"), "{:?}", found.codes());
+}

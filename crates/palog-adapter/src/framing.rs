@@ -7,8 +7,12 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-/// How many places within one damaged line are tried as the beginning of a record.
+/// How many places within one fragment are tried as the beginning of a record.
 const CANDIDATES: usize = 4096;
+/// How many pieces of damage within one line are told one by one; what is behind them is told together.
+const DAMAGE: usize = 4096;
+/// How often a byte may be read while records are looked for, on average.
+const READINGS: usize = 64;
 
 /// A piece of a damaged line, by its place within the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,63 +83,88 @@ pub fn recover(line: &[u8], is_record: impl Fn(&str) -> bool) -> Vec<Piece> {
     };
     let line = same_length.as_ref();
     let bytes = line.as_bytes();
-    let mut pieces = Vec::new();
+    let mut search = Search { line, is_record, hole: None, budget: line.len() * READINGS };
+    let (mut pieces, mut damage) = (Vec::new(), 0);
     let mut at = 0;
     while at < line.len() {
-        match bytes[at] {
-            0 => {
-                let len = bytes[at..].iter().take_while(|b| **b == 0).count();
-                pieces.push(Piece::Hole { at, len });
-                at += len;
-            }
-            b if b.is_ascii_whitespace() => at += 1,
-            _ => match value_at(line, at) {
-                Some(end) => {
-                    pieces.push(Piece::Record { at, len: end - at });
-                    at = end;
-                }
-                None => {
-                    let next = next_record(line, at, &is_record);
-                    pieces.push(Piece::Fragment { at, len: trimmed(&bytes[at..next]) });
-                    at = next;
-                }
-            },
+        if bytes[at] == 0 && damage < DAMAGE {
+            let len = bytes[at..].iter().take_while(|b| **b == 0).count();
+            pieces.push(Piece::Hole { at, len });
+            damage += 1;
+            at += len;
+        } else if bytes[at].is_ascii_whitespace() {
+            at += 1;
+        } else if let Some(end) = search.value_at(at) {
+            pieces.push(Piece::Record { at, len: end - at });
+            at = end;
+        } else {
+            let next = search.next_record(at, damage < DAMAGE);
+            pieces.push(Piece::Fragment { at, len: bytes[at..next].trim_ascii_end().len() });
+            damage += 1;
+            at = next;
         }
     }
     pieces
 }
 
-/// Length of `bytes` without white space at its end.
-fn trimmed(bytes: &[u8]) -> usize {
-    bytes.trim_ascii_end().len()
+/// Looks for records in a damaged line. Whatever stands there, the work grows as the line does.
+struct Search<'l, F> {
+    line: &'l str,
+    is_record: F,
+    /// The last hole that was looked for: from where, and where it is.
+    hole: Option<(usize, usize)>,
+    /// How many bytes may still be read more than once.
+    budget: usize,
 }
 
-/// The end of the JSON object or array that begins at `at`. Other values are no records when they are not a line of their own.
-fn value_at(line: &str, at: usize) -> Option<usize> {
-    let rest = &line[at..];
-    if !rest.starts_with(['{', '[']) {
-        return (at == 0 && serde_json::from_str::<&RawValue>(rest).is_ok()).then_some(line.len());
-    }
-    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
-    match values.next() {
-        Some(Ok(_)) => Some(at + values.byte_offset()),
-        _ => None,
-    }
-}
-
-/// Where, behind the beginning of a fragment at `from`, whole records begin and go on to the end of the line, to a run of
-/// zero bytes, or to the next fragment; the end of the line if nowhere.
-fn next_record(line: &str, from: usize, is_record: impl Fn(&str) -> bool) -> usize {
-    let bytes = line.as_bytes();
-    let hole = memchr::memchr(0, &bytes[from..]).map_or(line.len(), |n| from + n);
-    for start in memchr::memmem::find_iter(&bytes[from + 1..hole], b"{\"").take(CANDIDATES).map(|n| from + 1 + n) {
-        if let Some(end) = value_at(line, start)
-            && is_record(&line[start..end])
-        {
-            return start;
+impl<F: Fn(&str) -> bool> Search<'_, F> {
+    /// The end of the JSON object or array that begins at `at`. Other values are no records when they are not a line of their own.
+    fn value_at(&mut self, at: usize) -> Option<usize> {
+        let rest = &self.line[at..];
+        if !rest.starts_with(['{', '[']) {
+            return (at == 0 && serde_json::from_str::<&RawValue>(rest).is_ok()).then_some(rest.len());
+        }
+        if self.budget == 0 {
+            return None;
+        }
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+        match values.next() {
+            Some(Ok(_)) => Some(at + values.byte_offset()),
+            Some(Err(error)) => {
+                self.budget = self.budget.saturating_sub(error.column());
+                None
+            }
+            None => None,
         }
     }
-    hole
+
+    /// Where, behind the beginning of a fragment at `from`, whole records begin and go on to the end of the line, to a run of
+    /// zero bytes (if these are told), or to the next fragment; the end of the line if nowhere.
+    fn next_record(&mut self, from: usize, holes_are_told: bool) -> usize {
+        let end = if holes_are_told { self.hole_behind(from) } else { self.line.len() };
+        let line = self.line;
+        let starts = memchr::memmem::find_iter(&line.as_bytes()[from + 1..end], b"{\"").map(|n| from + 1 + n);
+        for start in starts.take(CANDIDATES) {
+            let Some(end) = self.value_at(start) else { continue };
+            if (self.is_record)(&line[start..end]) {
+                return start;
+            }
+            self.budget = self.budget.saturating_sub(end - start);
+        }
+        end
+    }
+
+    /// The first zero byte behind `from`, or the end of the line.
+    fn hole_behind(&mut self, from: usize) -> usize {
+        match self.hole {
+            Some((since, at)) if since <= from && from < at => at,
+            _ => {
+                let at = memchr::memchr(0, &self.line.as_bytes()[from..]).map_or(self.line.len(), |n| from + n);
+                self.hole = Some((from, at));
+                at
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -188,6 +217,44 @@ mod tests {
                 Piece::Fragment { at: split + 2, len: 3 }
             ]
         );
+    }
+
+    /// The pieces of a line lie behind one another, and between them is white space alone.
+    fn covered(line: &[u8]) -> Vec<Piece> {
+        let pieces = pieces(line);
+        let mut end = 0;
+        for piece in &pieces {
+            let (Piece::Record { at, len } | Piece::Fragment { at, len } | Piece::Hole { at, len }) = *piece;
+            assert!(at >= end && line[end..at].iter().all(u8::is_ascii_whitespace), "{end}..{at}");
+            end = at + len;
+        }
+        assert!(line[end..].iter().all(u8::is_ascii_whitespace), "{end}..");
+        pieces
+    }
+
+    #[test]
+    fn damage_without_end_is_told_together() {
+        let holes = [b"\0a".repeat(100_000), A.as_bytes().to_vec(), b"\0a".repeat(100_000)].concat();
+        let pieces = covered(&holes);
+        assert!(pieces.len() <= DAMAGE + 3, "{}", pieces.len());
+        assert!(pieces.contains(&Piece::Record { at: 200_000, len: N }), "a record in it is found");
+    }
+
+    #[test]
+    fn records_are_found_behind_each_of_many_fragments() {
+        let line = format!("x{A}").repeat(3 * DAMAGE);
+        let records = covered(line.as_bytes()).iter().filter(|piece| matches!(piece, Piece::Record { .. })).count();
+        assert_eq!(records, 3 * DAMAGE);
+    }
+
+    #[test]
+    fn the_search_for_records_ends() {
+        let line = r#"{"a":"#.repeat(1000);
+        let is_record = |_: &str| panic!("no whole object stands there");
+        let mut search = Search { line: &line, is_record, hole: None, budget: line.len() * READINGS };
+        assert_eq!(search.next_record(0, true), line.len());
+        assert_eq!(search.budget, 0);
+        assert_eq!(covered(line.as_bytes()), [Piece::Fragment { at: 0, len: line.len() }]);
     }
 
     #[test]

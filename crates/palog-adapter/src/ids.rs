@@ -42,6 +42,8 @@ pub enum Native<'a> {
     Uuid(&'a str),
     /// Its offset in bytes.
     Offset(u64),
+    /// Nothing: the importer says it of itself.
+    Own,
 }
 
 /// Makes the ids of the events of one source.
@@ -68,6 +70,7 @@ impl Ids {
             Native::Offset(at) => {
                 id(self.format, "event", &[&self.session, &self.role, "at", &at.to_string(), &ordinal])
             }
+            Native::Own => id(self.format, "event", &[&self.session, &self.role, "own", &ordinal]),
         })
     }
 }

@@ -23,6 +23,8 @@ pub struct Log {
     writer: Writer<Box<dyn Write>>,
     format: &'static Format,
     session: String,
+    /// There is another log of this session in the same target.
+    pub(crate) again: bool,
     /// What was found.
     pub diagnostics: Diagnostics,
 }
@@ -39,7 +41,13 @@ impl Log {
         output: Output,
     ) -> Result<Self, WriteError> {
         let writer = Writer::new(output.log, ids::log(format, session), output.bulk);
-        let mut log = Log { writer, format, session: session.to_owned(), diagnostics: Diagnostics::default() };
+        let mut log = Log {
+            writer,
+            format,
+            session: session.to_owned(),
+            again: output.again,
+            diagnostics: Diagnostics::default(),
+        };
         let opened = LogOpened {
             spec: SPEC.into(),
             session: session.to_owned().into(),
@@ -99,8 +107,7 @@ impl Log {
     /// # Errors
     /// When the output refuses.
     pub fn about<'d>(&mut self, about: &str, ordinal: u32, data: impl Into<Data<'d>>) -> Result<(), WriteError> {
-        // No record of the source has such a place: none can have the same id.
-        let id = self.ids(&format!("about/{about}")).event(Native::Uuid("source"), ordinal).hex();
+        let id = self.ids(about).event(Native::Own, ordinal).hex();
         self.append(&mut Draft::new(id, ActorKind::Importer, data))
     }
 

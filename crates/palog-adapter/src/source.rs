@@ -1,5 +1,6 @@
 //! Sources: where their records stand, and their copies beside the log (spec 01, "Kept sources").
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path};
@@ -45,8 +46,8 @@ pub fn note<'n>(kind: &'static str) -> NoteAdded<'n> {
     }
 }
 
-/// An id as a part of the name of a source: characters that mean something in a path become `-`, and an id that needs that
-/// gets the beginning of its digest, so that two ids never have one name.
+/// An id as a part of the name of a source or of a log: characters that mean something in a path become `-`, and an id that needs
+/// that gets a `~` and the beginning of its digest, so that two ids never have one name.
 #[must_use]
 pub fn name_of(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -54,7 +55,30 @@ pub fn name_of(id: &str) -> String {
         return id.to_owned();
     }
     let safe: String = id.chars().map(|c| if plain(c) { c } else { '-' }).take(64).collect();
-    format!("{}-{}", safe.trim_start_matches('.'), &palog::blob::sha256_hex(id.as_bytes())[..12])
+    format!("{}~{}", safe.trim_start_matches('.'), &palog::blob::sha256_hex(id.as_bytes())[..24])
+}
+
+/// A path within what is imported as a part of the name of a source: bytes that are no text are `%` and two hexadecimal digits, as
+/// is `%` itself, so that two paths never have one name. Where that makes a component too long for a file name, it ends in `%~`
+/// and the beginning of its digest.
+#[must_use]
+pub fn path_name(path: &Path) -> String {
+    let component = |component: &OsStr| {
+        let mut name = String::new();
+        for chunk in component.as_encoded_bytes().utf8_chunks() {
+            name.push_str(&chunk.valid().replace('%', "%25"));
+            for byte in chunk.invalid() {
+                name.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        if name.len() > 255 {
+            let digest = palog::blob::sha256_hex(component.as_encoded_bytes());
+            let end = name.floor_char_boundary(128);
+            name.replace_range(end.., &format!("%~{}", &digest[..32]));
+        }
+        name
+    };
+    path.iter().map(component).collect::<Vec<_>>().join("/")
 }
 
 /// What is known of a source when it was read to its end.
@@ -192,6 +216,21 @@ mod tests {
         for id in ["../../etc/passwd", "/", "..", "", "a/b", ".hidden"] {
             let name = name_of(id);
             assert!(!name.contains('/') && !name.starts_with('.') && !name.is_empty(), "{id}: {name}");
+            assert_ne!(name_of(&name), name, "no id is called so");
+        }
+    }
+
+    #[test]
+    fn paths_become_names_that_tell_them_apart() {
+        assert_eq!(path_name(Path::new("tool-results/a b.txt")), "tool-results/a b.txt");
+        assert_eq!(path_name(Path::new("a%b/%")), "a%25b/%25");
+        let long = format!("{}.txt", "%".repeat(200));
+        let name = path_name(Path::new(&long));
+        assert!(name.len() <= 255 && name.contains("%~"), "{name}");
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStrExt;
+            assert_eq!(path_name(Path::new(OsStr::from_bytes(b"a\xffb"))), "a%FFb");
         }
     }
 }

@@ -28,6 +28,9 @@ pub struct Transcript {
     pub ids: Ids,
     /// What was read of it.
     pub input: InputReport,
+    /// Where the source is a part of the file that was read: how many bytes and lines of the file before the record at hand are
+    /// not in the source.
+    pub skipped: (u64, u64),
 }
 
 /// What became of a line that was offered as one record.
@@ -77,9 +80,46 @@ pub trait Records {
 impl Transcript {
     /// A transcript that nothing was read of.
     #[must_use]
-    pub fn new(log: Log, source: String, path: String, format: &str) -> Self {
+    pub fn new(mut log: Log, source: String, path: String, format: &str) -> Self {
+        if log.again {
+            let place =
+                Place { input: Some(path.clone()), session: Some(log.session().to_owned()), ..Place::default() };
+            let why =
+                "another file of the same session was imported before; the log of this one has a number in its name";
+            log.diagnostics.push(Diagnostic::new(Code::SessionRepeated, Severity::Warning, place).because(why));
+        }
         let ids = log.ids(&source);
-        Transcript { log, source, ids, input: InputReport { path, format: format.into(), ..InputReport::default() } }
+        Transcript {
+            log,
+            source,
+            ids,
+            input: InputReport { path, format: format.into(), ..InputReport::default() },
+            skipped: (0, 0),
+        }
+    }
+
+    /// Reads another source into the same log, by `read`. Returns what that gives, and what was read.
+    pub fn of_another<T>(
+        &mut self,
+        source: String,
+        path: String,
+        format: &str,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> (T, InputReport) {
+        let ids = self.log.ids(&source);
+        let input = InputReport { path, format: format.into(), ..InputReport::default() };
+        let mut other = (source, ids, input, (0, 0));
+        self.swap(&mut other);
+        let result = read(self);
+        self.swap(&mut other);
+        (result, other.2)
+    }
+
+    fn swap(&mut self, other: &mut (String, Ids, InputReport, (u64, u64))) {
+        std::mem::swap(&mut self.source, &mut other.0);
+        std::mem::swap(&mut self.ids, &mut other.1);
+        std::mem::swap(&mut self.input, &mut other.2);
+        std::mem::swap(&mut self.skipped, &mut other.3);
     }
 
     /// The place of a record, for a diagnostic.
@@ -87,8 +127,8 @@ impl Transcript {
     pub fn place(&self, span: Span) -> Place {
         Place {
             input: Some(self.input.path.clone()),
-            line: Some(span.line),
-            offset: Some(span.at),
+            line: Some(span.line + self.skipped.1),
+            offset: Some(span.at + self.skipped.0),
             length: Some(span.len),
             ..Place::default()
         }
@@ -145,7 +185,8 @@ impl Transcript {
         self.log.append(&mut Draft::new(id, ActorKind::Importer, note))
     }
 
-    /// Keeps a JSON value that is a record by its place and has not the form of one.
+    /// Keeps a JSON value that is a record by its place and has not the form of one. It may be a part of a response
+    /// (R-TRN-011).
     fn shapeless(&mut self, text: &str, span: Span, why: String) -> Result<(), WriteError> {
         self.damage(Code::UnexpectedShape, span, why);
         self.count("(other)".into());
@@ -153,9 +194,17 @@ impl Transcript {
         let Ok(raw) = Raw::parse(text) else { return Ok(()) };
         let id = self.ids.event(Native::Offset(span.at), 0).hex();
         let data = self.log.kept("unexpected", raw);
-        let mut draft = Draft::new(id, ActorKind::Importer, data).from(src(&self.source, span, Some(SrcHow::Opaque)));
+        let mut draft =
+            Draft::new(id.clone(), ActorKind::Importer, data).from(src(&self.source, span, Some(SrcHow::Opaque)));
         draft.ignorable = Some(true);
-        self.log.append(&mut draft)
+        self.log.append(&mut draft)?;
+        let note = NoteAdded { about: Some(id.into()), ..note("unread") };
+        let id = self.ids.event(Native::Offset(span.at), 1).hex();
+        self.log.append(&mut Draft::new(id, ActorKind::Importer, note).from(src(
+            &self.source,
+            span,
+            Some(SrcHow::Opaque),
+        )))
     }
 }
 
@@ -178,22 +227,31 @@ pub fn read<R: Records>(records: &mut R, bytes: &mut File) -> Result<SourceEnd, 
                 Next::TooLong(_) | Next::End => break,
             };
             terminated = !torn;
-            let mark = if line.offset == 0 && line.bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-            let lead = mark + line.bytes[mark..].iter().take_while(|b| b.is_ascii_whitespace()).count();
-            let bytes = line.bytes[lead..].trim_ascii_end();
-            records.transcript().input.lines += 1;
-            if !bytes.is_empty() {
-                let span = Span { at: line.offset + lead as u64, len: bytes.len() as u64, line: line.number };
-                read_line(records, bytes, span, torn)?;
-            }
+            let span = Span { at: line.offset, len: line.bytes.len() as u64, line: line.number };
+            read_line(records, line.bytes, span, torn)?;
         }
     }
     let (digest, len) = hashing.finish();
     Ok(SourceEnd { digest, len, records: records.transcript().input.records, terminated })
 }
 
-/// Takes one line, which should be one record.
-fn read_line<R: Records>(records: &mut R, bytes: &[u8], span: Span, torn: bool) -> Result<(), WriteError> {
+/// Reads one line, which should be one record; white space around it does not count. `torn`: it has no line feed.
+///
+/// # Errors
+/// When the output refuses.
+pub fn read_line<R: Records>(records: &mut R, line: &[u8], span: Span, torn: bool) -> Result<(), WriteError> {
+    let mark = if span.at == 0 && line.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let lead = mark + line[mark..].iter().take_while(|b| b.is_ascii_whitespace()).count();
+    let bytes = line[lead..].trim_ascii_end();
+    records.transcript().input.lines += 1;
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let span = Span { at: span.at + lead as u64, len: bytes.len() as u64, ..span };
+    take_line(records, bytes, span, torn)
+}
+
+fn take_line<R: Records>(records: &mut R, bytes: &[u8], span: Span, torn: bool) -> Result<(), WriteError> {
     let (text, invalid) = framing::text(bytes);
     for (at, len) in &invalid {
         let span = Span { at: span.at + *at as u64, len: *len as u64, ..span };

@@ -301,6 +301,12 @@ pub(crate) struct State {
     /// The state after the event of this number, rather than after the last
     #[arg(long, value_name = "SEQ")]
     pub(crate) at: Option<u64>,
+    /// Also write a snapshot to this file, from which a later run can go on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) snapshot: Option<PathBuf>,
+    /// Go on from this snapshot: only the events behind it are taken in
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_snapshot: Option<PathBuf>,
 }
 
 /// Arguments of `palog recover`.
@@ -311,12 +317,15 @@ pub(crate) struct Recover {
     /// The time to judge expiry by (RFC 3339, UTC), rather than the clock's
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<String>,
-    /// JSON file that tells the environment a worker would have
+    /// JSON file that tells the environment a worker would have (palog schema environment)
     #[arg(long, value_name = "FILE")]
     pub(crate) env: Option<PathBuf>,
     /// JSON file with what was looked up
     #[arg(long, value_name = "FILE")]
     pub(crate) observe: Option<PathBuf>,
+    /// The log that this one was forked from, continues or works for
+    #[arg(long, value_name = "LOG")]
+    pub(crate) parent: Option<PathBuf>,
 }
 
 /// Whose request format a context is printed in.

@@ -50,6 +50,18 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         Code::NoBasis => log(code, Warning, 34, "e33", "\"looked\" does not keep an old executor from acting later"),
         Code::UnknownInput => log(code, Warning, 19, "", "the input \"i3\" ends and was never queued"),
         Code::VoidRequest => log(code, Void, 35, "e34", "Bash was started or ended before it was asked about"),
+        Code::LateWrite => log(code, Void, 36, "e35", "action.ended under the epoch 2; the newest is 3"),
+        Code::NoEpoch => log(code, Warning, 37, "e36", "action.started carries no epoch; the newest is 3"),
+        Code::StalePlan => log(code, Void, 38, "e37", "the plan of t_1 is at revision 3, and this one is 2"),
+        Code::CommandRepeated => log(code, Warning, 39, "e38", "the command c_1 was issued before"),
+        Code::StaleCommand => log(code, Void, 40, "e39", "c_1 expects the plan at revision 2, which is at 3"),
+        Code::UnknownSubject => log(code, Warning, 41, "e40", "the resource \"res_1\" is not in the log"),
+        Code::CheckpointMismatch => log(code, Warning, 42, "e41", "k_1: the step deploy is not done"),
+        Code::ParentMissing => ruled(file(code, Warning, LOG, "the log goes on from l0, which is not at hand")),
+        Code::SharedWorkspace => {
+            let why = "the fork wrote into its parent's workspace, which was not recorded since";
+            ruled(file(code, Error, LOG, why))
+        }
         Code::Diverged => log(code, Error, 24, "", "the line at seq 23 is not the one that was read last"),
         // What is told to a writer.
         Code::Locked => ruled(file(code, Error, LOG, "another writer holds the lock of the file")),
@@ -97,7 +109,16 @@ pub(crate) fn example(code: Code) -> Diagnostic {
             let why = "it is named like a session, and its content is none of one; it was not imported";
             file(code, Error, "projects/-home-me-shop/notes.jsonl", why)
         }
+        Code::SessionRepeated => {
+            let why =
+                "another file of the same session was imported before; the log of this one has a number in its name";
+            file(code, Warning, "projects/-home-me-old/5e550000-0000-4000-8000-000000000001.jsonl", why)
+        }
         Code::LeftBeside => file(code, Warning, "tasks/5e550000-0000-4000-8000-000000000001/1.json", "it was not read"),
+        Code::NotFollowed => {
+            let path = "projects/-home-me-shop/5e550000-0000-4000-8000-000000000001/tool-results/b1.txt";
+            file(code, Error, path, "it is a link")
+        }
         Code::Unreadable => file(code, Error, "history.jsonl", "Permission denied (os error 13)"),
         // A code that is too new to have one.
         _ => Diagnostic::new(code, Error, Place::default()),

@@ -104,16 +104,33 @@ fn content(head: &[u8]) -> Content {
     }
 }
 
-/// Everything that comes from standard input, and what it is.
-pub(crate) fn stdin() -> Result<(Opened, Content), Failure> {
-    let mut opened = spool("standard input", io::stdin().lock())?;
+/// What comes from standard input or from a pipe with a name, and what it is; `None` for files and directories. `session` is the
+/// one that is asked for.
+pub(crate) fn stream(path: &Path, session: Option<&str>) -> Result<Option<(Opened, Content)>, Failure> {
+    let name = path.display().to_string();
+    let unreadable = |e| Failure::unreadable(&name, &e);
+    if !is_dash(path) {
+        let meta = fs::metadata(path).map_err(unreadable)?;
+        if meta.is_file() || meta.is_dir() {
+            return Ok(None);
+        }
+    }
+    if session.is_some() {
+        let why = "--session chooses among the sessions of files and directories, and a stream holds one";
+        return Err(Failure::new(Exit::Usage, why));
+    }
+    let mut opened = if is_dash(path) {
+        spool("standard input", io::stdin().lock())?
+    } else {
+        spool(&name, File::open(path).map_err(unreadable)?)?
+    };
     let head = vendors::head(&mut opened.file).and_then(|head| opened.file.rewind().map(|()| head));
     let content = content(&head.map_err(|e| opened.unreadable(&e))?);
-    Ok((opened, content))
+    Ok(Some((opened, content)))
 }
 
-/// The session that came from standard input.
-pub(crate) fn session_from_stdin(opened: Opened, only: Option<Vendor>) -> Result<Session, Failure> {
+/// The session that came from a stream.
+pub(crate) fn session_from_stream(opened: Opened, only: Option<Vendor>) -> Result<Session, Failure> {
     let name = opened.name;
     Session::from_stdin(opened.file, only).map_err(|e| Failure::unreadable(&name, &e))
 }
@@ -152,21 +169,15 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
 pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened, Failure> {
     let path = subject.path.as_path();
     let wanted = subject.session.as_deref();
-    if is_dash(path) {
-        if wanted.is_some() {
-            return Err(Failure::new(
-                Exit::Usage,
-                "--session chooses among the sessions of a file or directory, and standard input holds one",
-            ));
-        }
-        let (opened, content) = stdin()?;
+    if let Some((opened, content)) = stream(path, wanted)? {
         return match content {
             Content::Log => Ok(opened),
-            Content::Zstd => Err(compressed("-")),
-            Content::Empty => Err(Failure::new(Exit::Unreadable, "standard input is empty")),
+            Content::Zstd => Err(compressed(&path.display().to_string())),
+            Content::Empty => Err(Failure::new(Exit::Unreadable, format!("{} is empty", opened.name))),
             Content::Other => {
-                let session = session_from_stdin(opened, None)?;
-                import(terminal, "standard input", session, None)
+                let name = opened.name.clone();
+                let session = session_from_stream(opened, None)?;
+                import(terminal, &name, session, None)
             }
         };
     }
@@ -178,10 +189,6 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
             return choose(&name, logs, wanted).and_then(|log| open_log(&log.path));
         }
     } else {
-        if !meta.is_file() {
-            let file = File::open(path).map_err(|e| Failure::unreadable(&name, &e))?;
-            return spool(&name, file);
-        }
         match content_of(path)? {
             Content::Log => return open_log(path).and_then(|log| log.of_session(wanted)),
             Content::Zstd => return Err(compressed(&name)),
@@ -238,7 +245,8 @@ fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<S
             &mut terminal.err,
             format_args!("{}: {summary} while reading {name}\n", terminal.err_style.yellow("note")),
         );
-        terminal.help(&format!("palog import {name} -o DIR/ tells them one by one"));
+        let subject = if name == "standard input" { "-" } else { name };
+        terminal.help(&format!("palog import {subject} -o DIR/ tells them one by one"));
     }
     Ok(Opened { name: name.into(), blobs: None, path: None, imported: true, file })
 }

@@ -25,7 +25,9 @@ macro_rules! documents {
 documents! {
     "event": "one line of a log",
     "state": "what a log adds up to: palog state",
+    "snapshot": "a state from which palog state goes on: palog state --snapshot",
     "recovery": "what may happen next: palog recover",
+    "environment": "what a worker would have: palog recover --env",
     "context": "what the model sees, as messages: palog context --for anthropic",
     "context-openai-responses": "what the model sees, as input: palog context --for openai-responses",
     "transcript": "a session as people read it: palog show",

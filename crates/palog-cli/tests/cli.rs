@@ -35,6 +35,10 @@ impl Bench {
         path
     }
 
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("a file")
+    }
+
     /// Writes a log made of `events`.
     fn log(&self, name: &str, events: &[&str]) -> PathBuf {
         self.file(name, log(events))
@@ -422,6 +426,36 @@ fn import_from_standard_input() {
     assert!(again.err.contains("is a log of palog already"), "{}", again.err);
 }
 
+/// `<(…)` of a shell is such a pipe.
+#[cfg(unix)]
+#[test]
+fn a_pipe_with_a_name_is_read_as_standard_input_is() {
+    let bench = Bench::new();
+    let transcript = fixture(&format!("{PENDING}/projects/-tmp-proj-demo/{PENDING_ID}.jsonl"));
+    let pipe = bench.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let through_pipe = |args: &[&str], bytes: Vec<u8>| {
+        let to = pipe.clone();
+        let writer = std::thread::spawn(move || fs::write(to, bytes));
+        let run = bench.run(args);
+        writer.join().expect("it ends").expect("somebody reads");
+        run
+    };
+    let bytes = fs::read(transcript).expect("a fixture");
+    let page = through_pipe(&["recover", "pipe", "--format", "json"], bytes.clone());
+    assert_eq!(page.json()["verdict"], "needs_reconcile", "{}", page.err);
+    let imported = through_pipe(&["import", "pipe", "-o", "out/", "--format", "json"], bytes);
+    assert_eq!(imported.code, 0, "{}", imported.err);
+    let log = imported.json()["logs"][0]["path"].as_str().expect("a path").to_owned();
+    let log = fs::read(bench.path(&log)).expect("a log");
+    assert_eq!(
+        through_pipe(&["recover", "pipe", "--format", "json"], log.clone()).json()["verdict"],
+        "needs_reconcile"
+    );
+    assert_eq!(through_pipe(&["import", "pipe", "-o", "out/"], log).code, 2, "it is a log already");
+    assert_eq!(through_pipe(&["recover", "pipe"], Vec::new()).code, 3, "it is empty");
+}
+
 #[test]
 fn several_sessions_need_a_directory_or_a_choice() {
     let bench = Bench::new();
@@ -602,6 +636,93 @@ fn a_look_up_that_shows_a_holder_makes_the_session_owned() {
     bench.file("wrong.json", r#"{"fact":1}"#);
     assert_eq!(bench.run(&["recover", &path, "--observe", "wrong.json"]).code, 3);
     assert_eq!(bench.run(&["recover", &path, "--now", "yesterday"]).code, 2);
+}
+
+#[test]
+fn a_snapshot_takes_the_place_of_snapshots_only() {
+    let bench = Bench::new();
+    bench.log("varied.palog.jsonl", &varied());
+    bench.file("notes.txt", "mine");
+    let log = bench.read("varied.palog.jsonl");
+    for (path, was) in [("varied.palog.jsonl", log.as_str()), ("notes.txt", "mine")] {
+        let refused = bench.run(&["state", "varied.palog.jsonl", "--snapshot", path]);
+        assert_eq!((refused.code, bench.read(path).as_str()), (1, was), "{}", refused.err);
+    }
+    assert_eq!(bench.run(&["state", "varied.palog.jsonl", "--at", "3", "--snapshot", "s.json"]).code, 0);
+    let first = bench.read("s.json");
+    assert_eq!(bench.run(&["state", "varied.palog.jsonl", "--snapshot", "s.json"]).code, 0);
+    assert_ne!(bench.read("s.json"), first);
+}
+
+#[test]
+fn a_state_goes_on_from_a_snapshot() {
+    let bench = Bench::new();
+    let events = [OPENED, SOURCE, CONFIG, PROMPT, TURN, SAYS, CALLS, BASH, STOP];
+    bench.log("half.palog.jsonl", &events[..6]);
+    bench.log("whole.palog.jsonl", &events);
+    let json = ["--format", "json"];
+    let made = bench.run(&["state", "half.palog.jsonl", "--snapshot", "half.json"]);
+    assert_eq!((made.code, made.err.as_str()), (0, ""), "{}", made.all());
+    let whole = bench.run(&[&["state", "whole.palog.jsonl"], &json[..]].concat());
+    let tail = bench.run(&[&["state", "whole.palog.jsonl", "--from-snapshot", "half.json"], &json[..]].concat());
+    assert_eq!((tail.code, tail.json()), (0, whole.json()), "{}", tail.all());
+    let at =
+        bench.run(&[&["state", "whole.palog.jsonl", "--from-snapshot", "half.json", "--at", "2"], &json[..]].concat());
+    assert_eq!(at.code, 4, "{}", at.all());
+    bench.log("other.palog.jsonl", &[OPENED, SOURCE, CONFIG, PROMPT, TURN, CALLS, BASH]);
+    let other = bench.run(&["state", "other.palog.jsonl", "--from-snapshot", "half.json"]);
+    assert_eq!(other.code, 1, "{}", other.all());
+    assert!(other.err.contains("order.diverged"), "{}", other.err);
+    bench.file("none.json", "{}");
+    let none = bench.run(&["state", "whole.palog.jsonl", "--from-snapshot", "none.json"]);
+    assert_eq!(none.code, 3, "{}", none.all());
+    bench.file("empty.palog.jsonl", "");
+    assert_ne!(bench.run(&["state", "empty.palog.jsonl", "--snapshot", "e.json"]).code, 0);
+    assert!(!bench.path("e.json").exists());
+}
+
+#[test]
+fn recovery_compares_the_environment_with_what_was_recorded() {
+    let bench = Bench::new();
+    let opened = r#"o log.opened {"spec":"1.0-draft","session":"s","agent":{"name":"a"},"records":["action.proposed","action.started"]}"#;
+    let policy = r#"c config.set {"policy_revision":"p1"}"#;
+    let lease = r#"l lease.acquired {"epoch":1,"holder":"worker-1","ttl":60}"#;
+    bench.log("live.palog.jsonl", &[opened, policy, PROMPT, TURN, lease]);
+    let recover = |more: &[&str]| bench.run(&[&["recover", "live.palog.jsonl", "--format", "json"], more].concat());
+    let verdict = |run: &Run| run.json()["verdict"].as_str().expect("a verdict").to_owned();
+    assert_eq!(verdict(&recover(&["--now", "2026-11-29T12:00:30Z"])), "owned");
+    let late = ["--now", "2026-11-29T13:00:00Z"];
+    assert_eq!(verdict(&recover(&late)), "ready");
+    bench.file("good.json", r#"{"epoch":1,"policy_revision":"p1"}"#);
+    bench.file("bad.json", r#"{"epoch":1,"policy_revision":"p2"}"#);
+    bench.file("odd.json", r#"{"polcy_revision":"p2"}"#);
+    let within = |file: &str| recover(&["--now", "2026-11-29T12:00:30Z", "--env", file]);
+    assert_eq!(verdict(&within("good.json")), "ready", "the lease is the worker's own");
+    let refused = within("bad.json");
+    assert_eq!(verdict(&refused), "awaiting_human");
+    assert_eq!(refused.json()["obligations"][0]["rule"], "R-REC-029");
+    assert_eq!(within("odd.json").code, 3, "a name that means nothing is no environment");
+}
+
+#[test]
+fn recovery_of_a_continuation_looks_at_its_parent() {
+    let bench = Bench::new();
+    let opened = r#"o log.opened {"spec":"1.0-draft","session":"s","agent":{"name":"a"},"records":["action.proposed","action.started"]}"#;
+    let closed = r#"x log.closed {"how":"transferred"}"#;
+    let goes_on = r#"n log.opened {"spec":"1.0-draft","session":"s","agent":{"name":"b"},"records":["action.proposed","action.started"],"parent":{"log":"l1","event":"t","mode":"continue"}}"#;
+    bench.log("open.palog.jsonl", &[opened, PROMPT, TURN]);
+    bench.log("over.palog.jsonl", &[opened, PROMPT, closed]);
+    bench.file("next.palog.jsonl", log(&[goes_on]).replace(r#""log":"l1","seq""#, r#""log":"l2","seq""#));
+    let over = log(&[&goes_on.replace(r#""event":"t""#, r#""event":"x""#)]);
+    bench.file("moved.palog.jsonl", over.replace(r#""log":"l1","seq""#, r#""log":"l2","seq""#));
+    let recover = |log: &str, parent: &str| bench.run(&["recover", log, "--parent", parent, "--format", "json"]);
+    let refused = recover("next.palog.jsonl", "open.palog.jsonl").json();
+    assert_eq!(
+        (&refused["verdict"], &refused["obligations"][0]["rule"]),
+        (&"awaiting_human".into(), &"R-REC-029".into())
+    );
+    assert_eq!(recover("moved.palog.jsonl", "over.palog.jsonl").json()["verdict"], "ready");
+    assert_eq!(recover("open.palog.jsonl", "over.palog.jsonl").code, 2, "that is not its parent");
 }
 
 #[test]
@@ -904,6 +1025,17 @@ fn what_is_printed_as_json_fits_its_schema() {
             assert!(errors.is_empty(), "{args:?}: {errors:#?}");
         }
         assert!(!holds_null(&value), "{args:?}: {value:#}");
+        seen.insert(name);
+    }
+    // What is a file and no output.
+    bench.run(&["state", "varied.palog.jsonl", "--snapshot", "varied.json"]);
+    let environment = r#"{"epoch":1,"policy_revision":"p","manifest_digest":"m","tools":[],"workspace":{"revision":"r","dirty":false,"digest":"d"},"resources":[],"checkpoints":[]}"#;
+    bench.file("environment.json", environment);
+    assert_eq!(bench.run(&["recover", "varied.palog.jsonl", "--env", "environment.json"]).code, 0);
+    for (name, file) in [("snapshot", "varied.json"), ("environment", "environment.json")] {
+        let value = serde_json::from_str(&fs::read_to_string(bench.path(file)).expect("it is there")).expect("JSON");
+        let validator = jsonschema::validator_for(&schema(name)).expect("a schema");
+        assert!(validator.is_valid(&value) && !validator.is_valid(&serde_json::json!({"form": 1})), "{name}");
         seen.insert(name);
     }
     let names: Vec<String> =

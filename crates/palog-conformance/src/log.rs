@@ -98,9 +98,7 @@ impl Log {
     /// The sources that hold the conversation: the transcript, those that reverts began, or that of the subagent.
     #[must_use]
     pub fn is_main(source: &str) -> bool {
-        source == "transcript"
-            || source.starts_with("revert/")
-            || source.strip_prefix("agent/").is_some_and(|id| !id.ends_with(".meta"))
+        source == "transcript" || source.starts_with("revert/") || source.starts_with("agent/")
     }
 
     /// The records that events point to, in the order in which the log first does.

@@ -126,7 +126,7 @@ fn whole_records(name: &str, bytes: &[u8]) -> Vec<(u64, u64)> {
     };
     if !Log::is_main(name) && !["history", "index"].contains(&name) {
         // A document counts without white space around it; any other file as it is.
-        let document = ["status/", "tasks/", "agent/"].iter().any(|role| name.starts_with(role));
+        let document = ["status/", "tasks/"].iter().any(|role| name.starts_with(role)) || name.ends_with(".meta.json");
         return if bytes.is_empty() {
             Vec::new()
         } else {

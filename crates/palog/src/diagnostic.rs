@@ -114,6 +114,16 @@ codes! {
     NoBasis = "action.no_basis": "A reconciliation says that nothing happened, without a reason why nothing will.", "Fence the target or end the old executor, then reconcile again.";
     UnknownInput = "input.not_queued": "An input ends that was never queued.", "Nothing: it does not wait.";
     VoidRequest = "approval.void_request": "Leave is asked for an attempt that is settled.", "Nothing: the request has no effect.";
+    // ownership, work, world, family
+    LateWrite = "lease.late_write": "An event was written under an epoch that was over.", "Nothing: it has no effect. Stop the program that wrote it, and look up what it did.";
+    NoEpoch = "lease.no_epoch": "An event carries no epoch, although a lease was taken.", "The program that wrote it cannot be fenced; report it there.";
+    StalePlan = "plan.stale_revision": "A plan is not newer than the present one.", "Nothing: it has no effect. Read the present plan, and revise that.";
+    CommandRepeated = "command.repeated": "A command is issued or ended a second time.", "Nothing: it counts once.";
+    StaleCommand = "command.stale": "A command was to be applied that expects another plan.", "Nothing: it has no effect. Issue it again for the present plan, if it is still wanted.";
+    UnknownSubject = "state.unknown_subject": "An event is about something that the log does not have.", "Nothing, if it stands in another log; else report the program that wrote it.";
+    CheckpointMismatch = "checkpoint.mismatch": "A checkpoint does not agree with the events before it.", "Do not go on from it. Compare it with the state, and make another one.";
+    ParentMissing = "family.parent_missing": "The log goes on from another one, which is not at hand.", "Earlier history is left out. Keep the parent's log together with this one.";
+    SharedWorkspace = "family.shared_workspace": "A fork wrote into the workspace of its parent.", "Look at the workspace, and record it.";
     // agents, usage, time, session, state, size
     LinkInferred = "agent.link_inferred": "A child is linked to its call by its prompt only.", "Check the link if it matters.";
     AgentOrphan = "agent.orphan": "A child has no call that made it.", "It is kept as a log of its own.";
@@ -124,13 +134,15 @@ codes! {
     BadTime = "time.malformed": "A time is not RFC 3339 in UTC.", "The event has no time; the source keeps the text.";
     ForeignRecord = "session.foreign_record": "A record belongs to another session.", "It is kept, and changes nothing here.";
     SessionMismatch = "session.id_mismatch": "A record carries another session id than its file.", "It is kept in the order of the file.";
-    ForkedByReference = "session.forked_by_reference": "The history of the session goes on from a prefix in the file of another one.", "Import that file as well: its events are those before the first one here.";
     SourceNotOpened = "source.not_opened": "An event names a source that the log does not open.", "The program that wrote the log breaks the format; report it there.";
+    ForkedByReference = "session.forked_by_reference": "The history of the session goes on from a prefix in the file of another one.", "Import that file as well: its events are those before the first one here.";
     ForkedPrefix = "session.forked_prefix": "Records are copies from the session that this one was forked from.", "They are marked as copies and counted there only.";
     NothingRecognised = "session.nothing_recognised": "A file that should hold a session holds no record that is known.", "Name the format with --from, or check that it is the right file.";
+    SessionRepeated = "session.repeated": "A session stands in more than one file.", "Each file has a log of its own, under the same id. Compare them: one may be an old copy of the other.";
     QueuedPrompt = "state.queued_prompt": "Input is still queued at the end.", "It waits to be given to the model.";
     LeftBeside = "session.left_beside": "Files that belong to the session lie beside the input and were not read.", "Import the directory instead.";
     Unreadable = "session.unreadable": "A file that belongs to the session could not be read.", "Check its permissions and import again.";
+    NotFollowed = "session.not_followed": "A link, or something that is no file, lies in a folder of the session and was not read.", "Put the file itself in its place, if it belongs to the session, and import again.";
     DuplicateBlob = "bulk.duplicate_blob": "Large content stands in the source more than once.", "Nothing: it is stored once.";
 }
 

@@ -41,6 +41,9 @@ struct Line<'l, 'd> {
     data: &'l Data<'d>,
 }
 
+/// Shorter values are not worth a blob (R-BYT-010).
+const WORTH_MOVING: usize = 256;
+
 /// What the lines of one log have in common, whatever they are written to.
 #[derive(Debug)]
 pub(crate) struct Encoder {
@@ -76,7 +79,9 @@ impl Encoder {
         let start = out.len();
         self.render(out, seq, prev, draft)?;
         if let Bulk::Blobs(store) = &self.bulk {
-            while out.len() - start > LINE_SOFT_LIMIT && move_largest(store, draft)? {
+            while out.len() - start > LINE_SOFT_LIMIT
+                && move_largest(store, draft, out.len() - start - LINE_SOFT_LIMIT)?
+            {
                 out.truncate(start);
                 self.render(out, seq, prev, draft)?;
             }
@@ -113,16 +118,26 @@ impl Encoder {
     }
 }
 
-/// Moves the largest value of the draft to a blob; `false`: none is left that is worth it (R-BYT-010).
-fn move_largest(store: &BlobStore, draft: &mut Draft<'_>) -> io::Result<bool> {
+/// Moves the largest values of the draft to blobs until `excess` bytes are saved; `false`: none is left that is worth it
+/// (R-BYT-010).
+fn move_largest(store: &BlobStore, draft: &mut Draft<'_>, excess: usize) -> io::Result<bool> {
     let mut values = draft.data.values_mut();
-    let Some(largest) = values.iter_mut().max_by_key(|v| v.inline_len()).filter(|v| v.inline_len() > 256) else {
-        return Ok(false);
-    };
-    if let Value::Inline(raw) = &**largest {
-        **largest = Value::Blob(to_blob(store, raw)?);
+    values.retain(|value| value.inline_len() > WORTH_MOVING);
+    // Of values of one length, the first one first.
+    values.sort_by_key(|value| std::cmp::Reverse(value.inline_len()));
+    let (mut saved, mut moved) = (0, false);
+    for value in values {
+        if saved >= excess {
+            break;
+        }
+        if let Value::Inline(raw) = &*value {
+            let blob = to_blob(store, raw)?;
+            saved += raw.get().len().saturating_sub(Raw::of(&blob).get().len());
+            *value = Value::Blob(blob);
+            moved = true;
+        }
     }
-    Ok(true)
+    Ok(moved)
 }
 
 /// Stores a value: the characters of a string (`text/plain`), or the JSON text where the value is no string or holds lone
@@ -133,5 +148,40 @@ fn to_blob(store: &BlobStore, raw: &Raw<'_>) -> io::Result<BlobRef<'static>> {
             store.put(text.as_bytes(), "text/plain; charset=utf-8", None)
         }
         _ => store.put(raw.get().as_bytes(), "application/json", None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelope::{ActorKind, Event};
+    use crate::events::{MessageAdded, Part, Role};
+
+    /// R-BYT-010
+    #[test]
+    fn as_many_values_move_as_are_needed_and_the_largest_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let encoder =
+            Encoder { log: "l".into(), bulk: Bulk::Blobs(BlobStore::beside(&folder.path().join("x.palog.jsonl"))) };
+        let text = |n: usize| "x".repeat(400 + n % 700);
+        let parts = (0..3000).map(|n| Part::text(text(n).as_str())).collect();
+        let added =
+            MessageAdded { role: Role::User, parts, response: None, partial: None, purpose: None, in_context: None };
+        let mut draft = Draft::new("e", ActorKind::User, added);
+        let mut line = Vec::new();
+        encoder.encode(&mut line, 0, None, &mut draft).expect("it can be written");
+        assert!((LINE_SOFT_LIMIT - 1100..=LINE_SOFT_LIMIT).contains(&(line.len() - 1)), "{}", line.len());
+        let line = std::str::from_utf8(&line).expect("text").trim_end();
+        let event = Event::parse(line).expect("an event");
+        let Data::MessageAdded(added) = event.data().expect("a payload") else { panic!("a message") };
+        let (mut longest, mut shortest) = (0, usize::MAX);
+        for (n, part) in added.parts.iter().enumerate() {
+            match part {
+                Part::Text { text: Value::Inline(raw) } => longest = longest.max(raw.get().len()),
+                Part::Text { .. } => shortest = shortest.min(text(n).len() + 2),
+                _ => panic!("a text"),
+            }
+        }
+        assert!(longest <= shortest, "{longest} stayed and {shortest} moved");
     }
 }

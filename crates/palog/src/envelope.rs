@@ -53,7 +53,6 @@ impl<'a> Time<'a> {
     /// The time `time`, in microseconds; `None` outside of the years 0000 to 9999.
     #[must_use]
     pub fn of(time: SystemTime) -> Option<Time<'static>> {
-        const DAY: i64 = 86_400;
         let (seconds, nanos) = match time.duration_since(UNIX_EPOCH) {
             Ok(after) => (i64::try_from(after.as_secs()).ok()?, after.subsec_nanos()),
             Err(before) => {
@@ -78,6 +77,21 @@ impl<'a> Time<'a> {
         &self.0
     }
 
+    /// The time this many seconds later; `None` after the year 9999.
+    #[must_use]
+    pub fn plus(&self, seconds: u64) -> Option<Time<'static>> {
+        let text = self.0.as_str();
+        let number = |range: std::ops::Range<usize>| text.get(range).and_then(|digits| digits.parse::<i64>().ok());
+        let days = days_of(number(0..4)?, number(5..7)?, number(8..10)?);
+        let of_day = number(11..13)? * 3600 + number(14..16)? * 60 + number(17..19)?;
+        let all = (days * DAY + of_day).checked_add(i64::try_from(seconds).ok()?)?;
+        let (year, month, day) = civil(all.div_euclid(DAY));
+        let (second, fraction) = (all.rem_euclid(DAY), &text[19..]);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        (year <= 9999)
+            .then(|| Time(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}").into()))
+    }
+
     /// Whole seconds and the fraction without trailing zeros: what two times are compared by.
     fn key(&self) -> (&str, &str) {
         let text = self.0.as_str();
@@ -92,6 +106,9 @@ impl<'a> Time<'a> {
     }
 }
 
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
 /// Year, month and day of the proleptic Gregorian calendar, from days since 1970-01-01. After Howard Hinnant,
 /// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>: a year that begins in March ends in its leap day.
 fn civil(days: i64) -> (i64, i64, i64) {
@@ -102,6 +119,14 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let march = (5 * of_year + 2) / 153;
     let (day, month) = (of_year - (153 * march + 2) / 5 + 1, (march + 2) % 12 + 1);
     (era * 400 + year + i64::from(month <= 2), month, day)
+}
+
+/// Days since 1970-01-01, from year, month and day: the other way round.
+fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    let (year, march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * march + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 impl PartialOrd for Time<'_> {
@@ -470,6 +495,19 @@ mod tests {
             assert!(Time::parse(text).is_some());
         }
         assert_eq!((of(253_402_300_800, 0), of(-62_167_219_201, 0)), (None, None));
+    }
+
+    /// R-OWN-002
+    #[test]
+    fn a_time_can_be_later() {
+        let plus = |from, seconds| Time::parse(from).expect("a time").plus(seconds).map(|t| t.as_str().to_owned());
+        let is = |text: &str| Some(text.to_owned());
+        assert_eq!(plus("2026-11-29T12:08:59Z", 61), is("2026-11-29T12:10:00Z"));
+        assert_eq!(plus("2024-02-28T23:59:59.5Z", 1), is("2024-02-29T00:00:00.5Z"));
+        assert_eq!(plus("2025-02-28T23:59:59Z", 1), is("2025-03-01T00:00:00Z"));
+        assert_eq!(plus("0000-01-01T00:00:00Z", 0), is("0000-01-01T00:00:00Z"));
+        assert_eq!(plus("1999-12-31T23:59:60Z", 0), is("2000-01-01T00:00:00Z"));
+        assert_eq!((plus("9999-12-31T23:59:59Z", 1), plus("2026-01-01T00:00:00Z", u64::MAX)), (None, None));
     }
 
     #[test]

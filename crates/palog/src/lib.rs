@@ -76,6 +76,7 @@ mod disk;
 mod encode;
 pub mod envelope;
 pub mod events;
+mod fence;
 pub mod follow;
 pub mod json;
 pub mod live;

@@ -1,5 +1,7 @@
 //! The order of the lines of one log: one log id, one opening event, seqs without gaps (spec 02, "Order").
 
+use serde::{Deserialize, Serialize};
+
 use crate::diagnostic::{Code, Severity};
 use crate::envelope::Event;
 use crate::reader::Line;
@@ -17,13 +19,14 @@ pub(crate) struct Finding {
 }
 
 /// Follows the order of a log. It keeps eight bytes for each event, to tell a repeated line from a conflicting one.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
     log: Option<String>,
     next: u64,
     /// Fingerprints of the lines by seq, in runs without gaps: first seq, fingerprints.
     runs: Vec<(u64, Vec<u64>)>,
     closed: bool,
+    #[serde(skip)]
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -31,6 +34,11 @@ impl Order {
     /// Id of the log, once there was an event.
     pub(crate) fn log(&self) -> Option<&str> {
         self.log.as_deref()
+    }
+
+    /// The seq that comes next.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
     }
 
     /// Takes the next event in; `false`: it has no effect. What is wrong is added to the findings.

@@ -57,6 +57,15 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         Code::VoidRequest => &["R-ACT-016"],
         Code::NoBasis => &["R-ACT-018"],
         Code::KeyConflict => &["R-ACT-022"],
+        Code::LateWrite => &["R-OWN-001", "R-OWN-002"],
+        Code::NoEpoch => &["R-OWN-003"],
+        Code::StalePlan => &["R-WRK-002"],
+        Code::CommandRepeated => &["R-WRK-004"],
+        Code::StaleCommand => &["R-WRK-005"],
+        Code::UnknownSubject => &["R-WRK-007"],
+        Code::CheckpointMismatch => &["R-WLD-001"],
+        Code::ParentMissing => &["R-FAM-001"],
+        Code::SharedWorkspace => &["R-FAM-003"],
         Code::UnknownInput | Code::QueuedPrompt => &["R-TRN-009"],
         Code::ConcatenatedRecords
         | Code::CumulativeReemit
@@ -80,6 +89,8 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::SessionMismatch
         | Code::ForkedPrefix
         | Code::NothingRecognised
+        | Code::SessionRepeated
+        | Code::NotFollowed
         | Code::LeftBeside
         | Code::Unreadable
         | Code::DuplicateBlob => &[],
@@ -165,6 +176,7 @@ pub const RULES: &[Rule] = &[
         "R-EVT-012",
         "The absence of an event means that it did not happen only if its kind is declared, by the writer or by a source that has been open since the action was proposed.",
     ),
+    rule("R-EVT-013", "An approval that a standing grant gave names the grant."),
     // actions
     rule(
         "R-ACT-001",
@@ -177,11 +189,8 @@ pub const RULES: &[Rule] = &[
         "R-ACT-005",
         "Otherwise an end decides; of ends that differ in outcome only, failed stands before cancelled before succeeded.",
     ),
-    rule("R-ACT-006", "Without an end, one denial denies."),
-    rule(
-        "R-ACT-007",
-        "Without an end or a denial, a start, or a result that says that the action goes on, makes it running.",
-    ),
+    rule("R-ACT-006", "Without an end or a start, one denial denies."),
+    rule("R-ACT-007", "Without an end, a start, or a result that says that the action goes on, makes it running."),
     rule("R-ACT-008", "An action is awaiting while a request is open whose end would have been recorded."),
     rule(
         "R-ACT-009",
@@ -243,6 +252,11 @@ pub const RULES: &[Rule] = &[
         "R-TRN-010",
         "What hangs under a parent that comes later belongs to the turn that is open when the parent comes.",
     ),
+    rule(
+        "R-TRN-011",
+        "A response beside which something could not be read answers nothing as long as no stop is known.",
+    ),
+    rule("R-TRN-012", "A call that the model asked for and that the log does not hold is pending."),
     // the state as a whole
     rule("R-STA-001", "Of several reports on one response the last counts, and the response is counted once."),
     rule(
@@ -258,6 +272,42 @@ pub const RULES: &[Rule] = &[
     rule("R-STA-006", "The state is a function of the log alone."),
     rule("R-STA-007", "Every log has a state, whatever is wrong with it."),
     rule("R-STA-008", "The context is the last window on the path, and the messages behind it."),
+    rule(
+        "R-STA-009",
+        "A source that changed declares nothing about the time before, and one that vanished nothing at all.",
+    ),
+    rule("R-STA-010", "A message that is revised, and content that was redacted, leave the control state as it is."),
+    rule("R-STA-011", "A snapshot, and the events after it, give the state of the whole."),
+    // ownership
+    rule("R-OWN-001", "What is written under an epoch that is over is void."),
+    rule("R-OWN-002", "A lease begins under a new epoch, and ends when it is released or a greater epoch comes."),
+    rule("R-OWN-003", "An event without an epoch, once there is one, has its effect and is reported."),
+    rule("R-OWN-004", "A grant stands until it is revoked."),
+    // work
+    rule("R-WRK-001", "An action belongs to the task whose attempt is open when it is proposed."),
+    rule("R-WRK-002", "The revision of a plan grows; a plan that is not newer than the present one is void."),
+    rule("R-WRK-003", "A new revision closes the old steps and lets requests for leave lapse."),
+    rule("R-WRK-004", "A command is applied once, however often it is delivered."),
+    rule(
+        "R-WRK-005",
+        "A command that expects another revision of the plan than the present one is stale, and is not applied.",
+    ),
+    rule("R-WRK-006", "A command has its effect when it ends as applied."),
+    rule(
+        "R-WRK-007",
+        "An event about a source, task, attempt, step, command, grant, resource or checkpoint that the log does not have is reported.",
+    ),
+    // family
+    rule("R-FAM-001", "A fork or a continuation goes on from the state of its parent at the event that it names."),
+    rule("R-FAM-002", "A fork fixes its parent's history; a continuation takes the session over as a whole."),
+    rule(
+        "R-FAM-003",
+        "A fork that works in its parent's workspace is indeterminate from a local write of its own until a workspace is recorded.",
+    ),
+    // the world
+    rule("R-WLD-001", "A checkpoint is a fact that is checked against the state, and never replaces it."),
+    rule("R-WLD-002", "Of several records of the workspace, or of one artifact, the last one counts."),
+    rule("R-WLD-003", "A resource is held until it is released."),
     // recovery
     rule(
         "R-REC-001",
@@ -306,9 +356,22 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "R-REC-025",
-        "Where no source records proposals, a ready session may hide calls that were never written down.",
+        "Where no source records proposals, a ready or idle session may hide calls that were never written down.",
     ),
     rule("R-REC-026", "Recovery looks at the state, the time and what look-ups have seen, and does nothing itself."),
+    rule("R-REC-028", "A lease is live until it is released, a greater epoch comes, or its time is over by the clock."),
+    rule("R-REC-029", "Work goes on only where everything that it rests on is as recorded."),
+    rule("R-REC-030", "A paused task goes on only when a person says so."),
+    rule(
+        "R-REC-031",
+        "A cancelled task is finished when its attempts ended, its started actions are settled, and its grants and resources are given back.",
+    ),
+    rule("R-REC-032", "A command that has not ended is applied or rejected before other work goes on."),
+    rule("R-REC-033", "A checkpoint that does not agree with the state needs a person."),
+    rule("R-REC-034", "A child whose parent is gone is an orphan, and a person is asked about it."),
+    rule("R-REC-035", "A step that was being worked on is restarted once nothing else is left to go on with."),
+    rule("R-REC-036", "What is held for a task that is closed, or by a log that is, is released."),
+    rule("R-REC-037", "What was written under an epoch that is over is evidence for the action that it is about."),
 ];
 
 #[cfg(test)]
@@ -329,9 +392,20 @@ mod tests {
         include_str!("reader.rs"),
         include_str!("reduce/mod.rs"),
         include_str!("reduce/actions.rs"),
+        include_str!("fence.rs"),
+        include_str!("reduce/family.rs"),
+        include_str!("reduce/ownership.rs"),
         include_str!("reduce/path.rs"),
+        include_str!("reduce/snapshot.rs"),
+        include_str!("reduce/sources.rs"),
         include_str!("reduce/turns.rs"),
+        include_str!("reduce/work.rs"),
+        include_str!("reduce/world.rs"),
         include_str!("recover.rs"),
+        include_str!("recover/admission.rs"),
+        include_str!("recover/evidence.rs"),
+        include_str!("recover/obligations.rs"),
+        include_str!("recover/work.rs"),
         include_str!("validate.rs"),
     ];
     const PROOFS: &[&str] = &[
@@ -341,10 +415,14 @@ mod tests {
         include_str!("project/anthropic.rs"),
         include_str!("project/content.rs"),
         include_str!("reduce/tests/actions.rs"),
+        include_str!("reduce/tests/family.rs"),
+        include_str!("reduce/tests/held.rs"),
+        include_str!("reduce/tests/work.rs"),
         include_str!("reduce/tests/invariants.rs"),
         include_str!("reduce/tests/log.rs"),
         include_str!("reduce/tests/turns.rs"),
         include_str!("recover/tests.rs"),
+        include_str!("recover/tests/work.rs"),
         include_str!("validate/tests.rs"),
     ];
 

@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::envelope::{Event, MAJOR};
 use crate::project::{Context, openai};
+use crate::recover::Environment;
+use crate::reduce::SnapshotOf;
 use crate::state::State;
 
 /// Every schema with the name of its file.
@@ -21,6 +23,8 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("context.schema.json", written::<Context>()),
         ("context-openai-responses.schema.json", written::<openai::Context>()),
         ("state.schema.json", written::<State>()),
+        ("snapshot.schema.json", written::<SnapshotOf<'_>>()),
+        ("environment.schema.json", written::<Environment>()),
     ]
 }
 
@@ -148,7 +152,7 @@ mod tests {
     const SAMPLES: &[(&str, &str, [&str; 2])] = &[
         (
             "log.opened",
-            r#"{"spec":"1.0-draft","session":"s","agent":{"name":"claude-code","version":"2.1.197"},"owner":"o","records":["action.proposed","lease"],"derived":{"mapping":"claude-code/1"},"parent":{"log":"p","mode":"fork"},"env":{"os":"linux"}}"#,
+            r#"{"spec":"1.0-draft","session":"s","agent":{"name":"claude-code","version":"2.1.197"},"owner":"o","records":["action.proposed","lease"],"derived":{"mapping":"claude-code/1"},"parent":{"log":"p","mode":"fork","workspace":"copy"},"env":{"os":"linux"}}"#,
             [r#""mode":"fork""#, r#""mode":"sideways""#],
         ),
         ("log.closed", r#"{"how":"complete","reason":"done"}"#, ["complete", "finished"]),
@@ -157,6 +161,7 @@ mod tests {
             r#"{"source":"transcript","vendor":"claude-code","version":"2.1.197","locator":"a.jsonl","records":["usage"],"kept":true,"order":"source"}"#,
             [r#""kept":true,"#, ""],
         ),
+        ("source.changed", r#"{"source":"transcript","how":"truncated","at":512}"#, [r#"truncated"#, r#"shorter"#]),
         (
             "observation.recorded",
             r#"{"fact":"waiting","subject":"c1","as_of":"2026-11-29T12:08:59.866Z","source":"status/1","detail":{"status":"waiting"}}"#,
@@ -213,9 +218,20 @@ mod tests {
             ["once", "twice"],
         ),
         (
+            "grant.added",
+            r#"{"grant":"g1","names":["Bash"],"class":"write_local","target":"npm test","approval":"a1","task":"t1","policy_revision":"p7","expires":"2026-11-29T12:08:59Z"}"#,
+            [r#"write_local"#, r#"write_everywhere"#],
+        ),
+        ("grant.revoked", r#"{"grant":"g1","reason":"over"}"#, [r#""grant":"g1","#, r#""#]),
+        (
             "context.compacted",
             r#"{"trigger":"auto","window":[{"event":"e1"},{"event":"e2","parts":[]},{"message":{"role":"user","parts":[]}}],"tokens_before":9}"#,
             [r#"{"event":"e1"}"#, r#"{"event":"e1","message":{"role":"user","parts":[]}}"#],
+        ),
+        (
+            "message.revised",
+            r#"{"message":"e5","parts":[{"type":"text","text":"shorter"}],"removed":false}"#,
+            [r#""removed":false"#, r#""removed":"no""#],
         ),
         ("branch.moved", r#"{"to":"root"}"#, [r#""root""#, "null"]),
         (
@@ -225,10 +241,68 @@ mod tests {
         ),
         ("child.ended", r#"{"child":"l","status":"completed","output":"ok"}"#, [r#""child":"l""#, r#""child":7"#]),
         (
+            "redaction.applied",
+            r#"{"events":["e5"],"blobs":["sha256:0"],"sources":["transcript"],"reason":"on request"}"#,
+            [r#"["e5"]"#, r#""e5""#],
+        ),
+        (
             "note.added",
             r#"{"kind":"source_end","source":"transcript","at":0,"len":10,"digest":"sha256:0","records":1,"terminated":true}"#,
             [r#""at":0"#, r#""at":0.5"#],
         ),
+        ("lease.acquired", r#"{"epoch":3,"holder":"w1","ttl":60}"#, [r#""epoch":3"#, r#""epoch":-3"#]),
+        ("lease.renewed", r#"{"epoch":3,"holder":"w1","ttl":60}"#, [r#""ttl":60"#, r#""ttl":"60""#]),
+        ("lease.released", r#"{"epoch":3,"holder":"w1","reason":"done"}"#, [r#""epoch":3,"#, r#""#]),
+        (
+            "task.opened",
+            r#"{"task":"t1","goal":"Ship it.","acceptance":["tests pass"],"owner":"o","budget":{"usd":5}}"#,
+            [r#""goal":"Ship it.","#, r#""#],
+        ),
+        ("task.closed", r#"{"task":"t1","how":"cancelled","reason":"not needed"}"#, [r#"cancelled"#, r#"dropped"#]),
+        (
+            "attempt.started",
+            r#"{"attempt":"at1","task":"t1","worker":"w1","epoch":3,"plan_revision":2,"from_checkpoint":"c1"}"#,
+            [r#""worker":"w1","#, r#""#],
+        ),
+        ("attempt.ended", r#"{"attempt":"at1","how":"lost","reason":"host gone"}"#, [r#"lost"#, r#"gone"#]),
+        (
+            "plan.revised",
+            r#"{"task":"t1","revision":2,"steps":[{"step":"s1"},{"step":"s2","title":"Deploy.","needs":["s1"]}],"reason":"new facts"}"#,
+            [r#""step":"s2""#, r#""name":"s2""#],
+        ),
+        (
+            "step.changed",
+            r#"{"task":"t1","step":"s1","status":"done","artifact":"a1","verified":true}"#,
+            [r#""done""#, r#""finished""#],
+        ),
+        (
+            "command.issued",
+            r#"{"command":"c1","task":"t1","operation":"replan","expected_plan_revision":2,"scope":"rest","issued_by":"u","approval":"ap1","input":"Yes."}"#,
+            [r#"replan"#, r#"rethink"#],
+        ),
+        ("command.ended", r#"{"command":"c1","outcome":"rejected","reason":"stale"}"#, [r#"rejected"#, r#"ignored"#]),
+        (
+            "checkpoint.created",
+            r#"{"checkpoint":"k1","at":7,"task":"t1","attempt":"at1","plan_revision":2,"policy_revision":"p7","manifest_digest":"sha256:0","workspace":"e6","lease":{"epoch":3,"expires":"2026-11-29T12:08:59Z"},"steps":[{"step":"s1","digest":"sha256:0","verified":true}],"pending":{"step":"s2","digest":"sha256:1","idempotency_key":"k","approval":"ap1"},"effects":[{"action":"call_1","state":"succeeded"}],"state_digest":"sha256:2"}"#,
+            [r#""succeeded""#, r#""fine""#],
+        ),
+        ("checkpoint.restored", r#"{"checkpoint":"k1"}"#, [r#""k1""#, r#"null"#]),
+        (
+            "workspace.recorded",
+            r#"{"vcs":"git","revision":"4f2a","dirty":true,"diff":"--- a","digest":"sha256:0","files":[{"path":"a.txt","digest":"sha256:1"},{"path":"b.txt"}]}"#,
+            [r#""path":"b.txt""#, r#""name":"b.txt""#],
+        ),
+        (
+            "artifact.recorded",
+            r#"{"artifact":"a1","digest":"sha256:0","locator":"dist/app","verified":true,"action":"call_1"}"#,
+            [r#""digest":"sha256:0","#, r#""#],
+        ),
+        (
+            "resource.acquired",
+            r#"{"resource":"r1","kind":"lock","locator":"deploy/staging","task":"t1"}"#,
+            [r#""kind":"lock","#, r#""#],
+        ),
+        ("resource.released", r#"{"resource":"r1","reason":"done"}"#, [r#""r1""#, r#"1"#]),
     ];
 
     fn line(seq: usize, kind: &str, data: &str) -> String {
@@ -316,6 +390,22 @@ mod tests {
         {
             assert!(!validator.is_valid(&json(&line)), "the schema takes {line}");
         }
+    }
+
+    /// R-STA-011
+    #[test]
+    fn a_snapshot_fits_its_schema() {
+        let mut reducer = crate::reduce::Reducer::new();
+        for (seq, (kind, data, _)) in SAMPLES.iter().enumerate() {
+            reducer.apply(&Event::parse(&line(seq, kind, data)).expect("an event"), None);
+        }
+        let snapshot = json(&reducer.snapshot(crate::cursor::Cursor::of(7, b"{}")));
+        let validator = validator("snapshot.schema.json");
+        let errors: Vec<String> = validator.iter_errors(&snapshot).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        let mut bad = snapshot;
+        bad["reducer"]["state"]["tasks"] = json!(1);
+        assert!(!validator.is_valid(&bad));
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! The state that events reduce to (spec 04). Every scalar is a string or a boolean, so that no implementation trips over
 //! numbers; what is absent is left out, never null.
 
+mod held;
+
 use std::collections::BTreeMap;
 
+pub use held::*;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::diagnostic::Code;
 use crate::events::{
-    ActionKind, Applied, ApprovalKind, ChildKind, ChildLink, EffectClass, Join, LogEnd, ParentMode, Reconciled,
-    Recorded, Scope,
+    ActionKind, Applied, ApprovalKind, ChildKind, ChildLink, EffectClass, ForkWorkspace, Join, LogEnd, ParentMode,
+    Reconciled, Recorded, Scope,
 };
 use crate::wire::{wire, words};
 
@@ -138,6 +141,8 @@ words! {
 
     /// What is pending (spec 04, "Pending").
     pub enum PendingKind {
+        /// The model asked for a call that the log does not hold.
+        Call = "call",
         /// A prompt has no answer, or an unfinished one.
         Prompt = "prompt",
         /// An input was accepted and not yet given to the model.
@@ -176,6 +181,12 @@ wire! {
         action?: String,
         /// What this log is to its parent.
         mode: ParentMode,
+        /// What a fork works in.
+        workspace?: ForkWorkspace,
+        /// Whether its state was at hand.
+        at_hand: bool,
+        /// Whether a continuation took the session over; absent = that cannot be said, or it is none.
+        handed_over?: bool,
     }
 
     /// A source of events.
@@ -276,6 +287,8 @@ wire! {
         applied: Applied,
         /// What the model was told of it.
         told: Told,
+        /// The task that it belongs to.
+        task?: String,
         /// Number of the turn that it belongs to.
         turn: Count,
         /// Whether it was left open and a later turn went on without it.
@@ -316,6 +329,8 @@ wire! {
         status: ApprovalStatus,
         /// How far the grant reaches.
         scope?: Scope,
+        /// The standing grant that decided.
+        grant?: String,
         /// How surely it belongs to the action.
         join: Join,
         /// Number of the attempt that it is about.
@@ -443,6 +458,10 @@ wire! {
         counts: Counts,
         /// Token counts.
         usage: Totals,
+        /// The greatest epoch; absent = there is none.
+        epoch?: Count,
+        /// The lease that stands; absent = none does.
+        lease?: Lease,
         /// The turns.
         turns: Turns,
         /// The actions, in the order of their first mention.
@@ -457,6 +476,32 @@ wire! {
         observations: Vec<Observation>,
         /// What has to be answered, delivered or gone on with.
         pending: Vec<Pending>,
+        /// Standing grants, in the order of their first mention.
+        grants: Vec<Grant>,
+        /// The tasks, in the order of their first mention.
+        tasks: Vec<Task>,
+        /// The attempts at them, in the order of their first mention.
+        attempts: Vec<TaskAttempt>,
+        /// The commands, in the order in which they were issued.
+        commands: Vec<Command>,
+        /// The workspace, as it was recorded last.
+        workspace?: Workspace,
+        /// The artifacts, in the order of their first mention.
+        artifacts: Vec<Artifact>,
+        /// The resources, in the order of their first mention.
+        resources: Vec<Resource>,
+        /// The checkpoints, in the order of the log.
+        checkpoints: Vec<Checkpoint>,
+        /// The events that came under an epoch that was over.
+        void: Vec<Void>,
+    }
+}
+
+impl EventRef {
+    /// The reference to an event.
+    #[must_use]
+    pub fn of(event: &crate::envelope::Event<'_>) -> Self {
+        EventRef { event: event.id.to_string(), seq: Count(event.seq) }
     }
 }
 
@@ -465,6 +510,12 @@ impl State {
     #[must_use]
     pub fn action(&self, id: &str) -> Option<&Action> {
         self.actions.iter().find(|a| a.action == id)
+    }
+
+    /// The task with this id.
+    #[must_use]
+    pub fn task(&self, id: &str) -> Option<&Task> {
+        self.tasks.iter().find(|t| t.task == id)
     }
 
     /// Whether the writer or an open source records facts of `kind`.

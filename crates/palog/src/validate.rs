@@ -12,7 +12,8 @@ use memchr::memmem::Finder;
 use crate::blob::{BlobStore, digest, sha256_hex};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use crate::envelope::{Event, SPEC, Time};
-use crate::events::{Data, Kind};
+use crate::events::{Data, Kind, RedactionApplied};
+use crate::fence::Fence;
 use crate::json::Value;
 use crate::order::Order;
 use crate::reader::{Item, Line, Reader};
@@ -91,6 +92,7 @@ struct Missing {
 struct Validator<'o> {
     found: Validation,
     order: Order,
+    fence: Fence,
     ids: HashSet<Key, BuildHasherDefault<KeyHasher>>,
     missing: KeyMap<Missing>,
     latest: Option<Time<'static>>,
@@ -102,6 +104,8 @@ struct Validator<'o> {
     sources: HashSet<String>,
     /// Blobs that were looked for.
     checked: HashSet<String>,
+    /// Blobs that are not there, unless a redaction took them out.
+    absent: Vec<(String, Diagnostic)>,
 }
 
 impl<'o> Validator<'o> {
@@ -109,6 +113,7 @@ impl<'o> Validator<'o> {
         Validator {
             found: Validation::default(),
             order: Order::default(),
+            fence: Fence::default(),
             ids: HashSet::default(),
             missing: KeyMap::default(),
             latest: None,
@@ -118,6 +123,7 @@ impl<'o> Validator<'o> {
             blob_mark: Finder::new(b"\"$blob\""),
             sources: HashSet::new(),
             checked: HashSet::new(),
+            absent: Vec::new(),
         }
     }
 
@@ -134,6 +140,7 @@ impl<'o> Validator<'o> {
         self.link(event, line);
         self.id(event, line);
         self.time(event, line);
+        self.epoch(event, line);
         self.source(event, line);
         match event.kind() {
             Kind::Unknown(name) | Kind::Vendor(name) if !event.is_ignorable() => {
@@ -194,6 +201,14 @@ impl<'o> Validator<'o> {
         }
     }
 
+    /// Epochs (R-OWN-001, R-OWN-002, R-OWN-003).
+    fn epoch(&mut self, event: &Event<'_>, line: Line<'_>) {
+        let data = event.data().unwrap_or_else(|_| Data::Other("".into(), event.data.borrowed()));
+        if let Some(finding) = self.fence.admit(event, &data) {
+            self.report(finding.code, finding.severity, finding.rule, finding.why, event, line);
+        }
+    }
+
     /// The sources that the event names (R-ENV-019).
     fn source(&mut self, event: &Event<'_>, line: Line<'_>) {
         for src in &event.src {
@@ -233,6 +248,10 @@ impl<'o> Validator<'o> {
             }
             _ => {}
         }
+        if let Data::RedactionApplied(RedactionApplied { blobs: Some(gone), .. }) = &data {
+            self.absent.retain(|(digest, _)| gone.iter().all(|blob| **blob != **digest));
+            self.checked.extend(gone.iter().map(ToString::to_string));
+        }
         if let Some(store) = self.blobs.filter(|_| self.blob_mark.find(event.data.get().as_bytes()).is_some()) {
             for value in data.values_mut() {
                 self.blob(store, value, event, line);
@@ -249,7 +268,11 @@ impl<'o> Validator<'o> {
         self.checked.insert(blob.digest.to_string());
         let (code, why) = match store.path(&blob.digest).map(std::fs::metadata) {
             None => (Code::BadPayload, format!("{:?} is no digest", blob.digest)),
-            Some(Err(e)) => (Code::MissingBlob, format!("{}: {e}", blob.digest)),
+            Some(Err(e)) => {
+                let place = Place { record: Some(event.id.to_string()), ..line.place() };
+                let found = Diagnostic::new(Code::MissingBlob, Severity::Error, place).rule("R-BYT-012");
+                return self.absent.push((blob.digest.to_string(), found.because(format!("{}: {e}", blob.digest))));
+            }
             Some(Ok(file)) if file.len() != blob.size => {
                 (Code::BlobMismatch, format!("{} has {} bytes, not {}", blob.digest, file.len(), blob.size))
             }
@@ -276,6 +299,7 @@ impl<'o> Validator<'o> {
     }
 
     fn finish(mut self) -> Validation {
+        self.absent.drain(..).for_each(|(_, found)| self.found.diagnostics.push(found));
         let mut missing: Vec<Missing> = self.missing.into_values().collect();
         missing.sort_by_key(|m| (m.place.offset, m.names.clone()));
         for Missing { names, code, place } in missing {

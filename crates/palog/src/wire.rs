@@ -23,9 +23,9 @@ macro_rules! wire {
         wire!(@munch $meta $name $lt [$($done)* $(#[$fm])* pub $field: $ty,] $($rest)*);
     };
     (@munch [$($meta:tt)*] $name:ident [] [$($done:tt)*]) => {
-        $($meta)*
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        $($meta)*
         pub struct $name { $($done)* }
     };
     (@munch [$($meta:tt)*] $name:ident [$lt:lifetime] [$($done:tt)*]) => {

@@ -261,7 +261,23 @@ fn member_tables_are_those_of_the_schemas() {
             .expect("a form");
         take(name, &schema["$defs"][form], &mut wrong);
     }
-    for object in ["Actor", "Copy", "Src", "Agent", "Derived", "Parent", "Usage", "Effect"] {
+    let objects = [
+        "Actor",
+        "Copy",
+        "Src",
+        "Agent",
+        "Derived",
+        "Parent",
+        "Usage",
+        "Effect",
+        "Step",
+        "Term",
+        "Completed",
+        "Intent",
+        "Standing",
+        "Tracked",
+    ];
+    for object in objects {
         take(&object.to_lowercase(), &schema["$defs"][object], &mut wrong);
     }
     // The only table of something that is in no schema: what a kept record is kept in.
@@ -306,6 +322,24 @@ fn the_table_of_parts_is_that_of_the_schema() {
     }
     wrong.extend(parts.keys().map(|name| format!("{name} is no part")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_types_of_the_specification_are_those_of_the_code() {
+    let chapter = &chapters()["03-events.md"];
+    let rows = pieces(chapter).into_iter().find_map(|piece| match piece {
+        Piece::Text(text) if text.starts_with("| family | types |") => table(&text),
+        _ => None,
+    });
+    let rows: Vec<Vec<String>> = rows.expect("a table of types").into_iter().skip(1).collect();
+    let types = |marked: bool| -> BTreeSet<String> {
+        let rows = rows.iter().filter(|row| !marked || row[0].ends_with(", experimental"));
+        let names = rows.flat_map(|row| row[1].split(" · ").map(|name| name.trim_matches('`').to_owned()));
+        names.filter(|name| !name.starts_with("x.")).collect()
+    };
+    let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(types(false), all(Data::NAMES));
+    assert_eq!(types(true), all(Data::EXPERIMENTAL));
 }
 
 #[test]

@@ -8,23 +8,22 @@ impl Conversation {
     pub(super) fn compaction(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
         let parent = self.link(here, Class::Boundary, digest);
         let meta = here.record.compact_metadata.as_ref();
-        let event = |ids: &Ids, uuid: &str| WindowItem::Event {
-            event: ids.event(Native::Uuid(uuid), 0).hex().into(),
-            parts: None,
-        };
-        let mut window = Vec::new();
+        let event = |uuid: &str| WindowItem::Event { event: self.event_of(uuid).hex().into(), parts: None };
+        let (mut window, mut whole) = (Vec::new(), true);
         if let Some(meta) = meta {
             let messages = meta.preserved_messages.as_ref();
             let segment = meta.preserved_segment.as_ref();
             let anchor =
                 messages.and_then(|m| m.anchor_uuid.as_deref()).or(segment.and_then(|s| s.anchor_uuid.as_deref()));
-            window.extend(anchor.map(|uuid| event(&self.out.ids, uuid)));
+            window.extend(anchor.map(event));
             match messages.and_then(|m| m.uuids.as_ref()) {
-                Some(uuids) => window.extend(uuids.iter().map(|uuid| event(&self.out.ids, uuid))),
+                Some(uuids) => window.extend(uuids.iter().map(|uuid| event(uuid))),
                 None => {
                     // Older boundaries name the ends of the segment only.
                     let ends = segment.and_then(|s| s.head_uuid.as_deref().zip(s.tail_uuid.as_deref()));
-                    let between = ends.and_then(|(head, tail)| self.graph.between(head, tail)).unwrap_or_default();
+                    let between = ends.map(|(head, tail)| self.graph.between(head, tail, &mut self.budget));
+                    whole = between != Some(None);
+                    let between = between.flatten().unwrap_or_default();
                     window
                         .extend(between.into_iter().map(|e| WindowItem::Event { event: e.hex().into(), parts: None }));
                 }
@@ -42,7 +41,15 @@ impl Conversation {
             tokens_before: meta.and_then(|m| m.pre_tokens),
             tokens_after: meta.and_then(|m| m.post_tokens),
         };
-        self.emit(here, ActorKind::Harness, parent, compacted).map(drop)
+        if whole {
+            return self.emit(here, ActorKind::Harness, parent, compacted).map(drop);
+        }
+        let place = self.out.place(here.span);
+        let why = "what was preserved cannot be followed from one of its ends to the other";
+        let odd = Diagnostic::new(Code::UnexpectedShape, Severity::Warning, place).because(why);
+        self.out.log.diagnostics.push(odd);
+        let src = vec![src(&self.out.source, here.span, Some(SrcHow::Degraded))];
+        self.emit_from(here, ActorKind::Harness, parent, compacted, src).map(drop)
     }
 
     /// The content of some results was taken out of the context.
@@ -61,7 +68,7 @@ impl Conversation {
 
     /// Attachments are the client's context for the model. One kind holds what a person typed.
     pub(super) fn attachment(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
-        let Some(attachment) = here.record.attachment.as_ref() else { return self.unknown(here, kind, digest) };
+        let Some(attachment) = here.record.attachment.as_ref() else { return self.unread(here, kind, digest) };
         match attachment.r#type.as_deref() {
             Some("queued_command") if let Some(prompt) = &attachment.prompt => {
                 let notification =
@@ -93,14 +100,8 @@ impl Conversation {
                 self.emit(here, ActorKind::Harness, parent, set).map(drop)
             }
             Some(_) => self.keep(here, kind, digest),
-            None => self.unknown(here, kind, digest),
+            None => self.unread(here, kind, digest),
         }
-    }
-
-    fn unknown(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
-        let place = Place { kind: Some(kind.to_owned()), ..self.out.place(here.span) };
-        self.out.warn(Code::UnexpectedShape, place);
-        self.keep(here, kind, digest)
     }
 
     pub(super) fn queue_operation(&mut self, here: &mut Here<'_>) -> Written {
@@ -121,7 +122,7 @@ impl Conversation {
             }
             Some("dequeue") => Operation::Dequeue,
             Some("remove") => Operation::Remove,
-            _ => return self.unknown(here, "queue-operation", 0),
+            _ => return self.unread(here, "queue-operation", 0),
         };
         match self.queue.operation(operation) {
             Some(input) => {
@@ -141,7 +142,7 @@ impl Conversation {
             let place = Place { names: Some(leaf.to_owned()), ..self.out.place(here.span) };
             self.summaries.push((key(leaf), place));
         }
-        let about = leaf.map(|leaf| self.out.ids.event(Native::Uuid(leaf), 0).hex().into());
+        let about = leaf.map(|leaf| self.event_of(leaf).hex().into());
         let data = NoteAdded { text: Some(Value::Inline(text.borrowed())), about, ..note("summary") };
         self.emit(here, ActorKind::Harness, None, data).map(drop)
     }

@@ -65,6 +65,22 @@ fn said(record: &Record<'_>, content: &Content<'_>) -> Said {
     Said::Prompt
 }
 
+/// Whether content is something that a person, or the client, can say: texts, pictures and documents. Of what a person is known
+/// to have typed, a part is enough.
+fn is_speech(content: &Content<'_>, typed: bool) -> bool {
+    let Content::Blocks(blocks) = content else {
+        return only_text(content).is_some_and(|text| typed || !text.is_empty());
+    };
+    let said = |block: &Block<'_>| match &*block.members.r#type {
+        "text" => block.members.text.as_ref().is_some_and(|text| text.is_string() && text.get() != "\"\""),
+        "image" | "document" => block.members.source.is_some(),
+        _ => false,
+    };
+    let of_result = |block: &Block<'_>| block.members.tool_use_id.is_some();
+    let known = if typed { blocks.iter().any(said) } else { !blocks.is_empty() && blocks.iter().all(said) };
+    known && !blocks.iter().any(of_result)
+}
+
 /// The first text of a prompt; `None` where the record is something else.
 pub(crate) fn prompt_text<'r>(record: &'r Record<'_>) -> Option<std::borrow::Cow<'r, str>> {
     let (_, content) = message(record).filter(|_| &*record.r#type == "user")?;
@@ -88,6 +104,20 @@ fn plain<'m>(role: Role, parts: Vec<Part<'m>>, purpose: Option<&'static str>) ->
 }
 
 impl Conversation {
+    /// Whether a record of the user's side is what it looks like. A result in another form has no words, has marks of a result,
+    /// or belongs to the turn that is open.
+    pub(super) fn is_readable(&self, record: &Record<'_>, content: &Content<'_>) -> bool {
+        let said = said(record, content);
+        if said == Said::Result || record.is_meta {
+            return true;
+        }
+        let typed = record.prompt_source.is_some();
+        let of_turn = said == Said::Prompt
+            && !(typed || self.is_agent)
+            && record.prompt_id.as_deref().is_some_and(|id| self.turn.as_deref() == Some(id));
+        is_speech(content, typed) && !record.has_marks_of_result() && !of_turn
+    }
+
     pub(super) fn user(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
         let Some((_, content)) = message(here.record) else { return Ok(()) };
         let said = said(here.record, content);
@@ -123,6 +153,7 @@ impl Conversation {
         if matches!(said, Said::Prompt | Said::Notification) {
             let turn = TurnStarted { turn: here.record.prompt_id.clone(), message: Some(id.hex().into()) };
             self.emit(here, actor, None, turn)?;
+            self.turn = here.record.prompt_id.as_deref().map(str::to_owned);
             if said == Said::Notification {
                 self.notification(here, content)?;
             }
@@ -162,12 +193,8 @@ impl Conversation {
     /// A background task ended, by the client's mark.
     pub(super) fn notification(&mut self, here: &mut Here<'_>, content: &Content<'_>) -> Written {
         let Some(text) = only_text(content) else { return Ok(()) };
-        let member = |name: &str| {
-            let (_, rest) = text.split_once(&format!("<{name}>"))?;
-            Some(rest.split_once(&format!("</{name}>"))?.0.trim().to_owned())
-        };
-        let (Some(call), Some(status)) = (member("tool-use-id"), member("status")) else { return Ok(()) };
-        let (Some((outcome, applied)), Some((_, action))) = (tools::notification(&status), self.calls.get_mut(&call))
+        let Some((call, status)) = tools::notified(&text) else { return Ok(()) };
+        let (Some((outcome, applied)), Some((_, action))) = (tools::notification(status), self.calls.get_mut(call))
         else {
             return Ok(());
         };
@@ -200,7 +227,7 @@ impl Conversation {
         if message.model.as_deref() == Some("<synthetic>") {
             return self.synthetic(here, content, digest);
         }
-        let response = message.id.as_deref().or(here.record.uuid.as_deref()).unwrap_or_default().to_owned();
+        let response = response_of(here.record, message);
         let count = self.responses.len() as u32;
         let known = self.responses.get(&response).map(|r| r.number);
         let number = known.unwrap_or(count);
@@ -213,12 +240,9 @@ impl Conversation {
             }
         }
         let parent = self.link(here, Class::Response(number), digest);
-        let (parts, calls) = self.response_parts(here, content, number)?;
+        let (parts, calls) = self.model_parts(here, content, number)?;
         let added = MessageAdded { response: Some(response.clone().into()), ..plain(Role::Assistant, parts, None) };
-        self.emit(here, ActorKind::Model, parent, added)?;
-        for call in calls {
-            self.emit(here, ActorKind::Model, None, call)?;
-        }
+        self.model_message(here, ActorKind::Model, parent, added, calls)?;
         self.response(here, message, &response, number)?;
         for ended in std::mem::take(&mut self.withdrawn) {
             self.emit(here, ActorKind::Harness, None, ended)?;
@@ -226,42 +250,78 @@ impl Conversation {
         Ok(())
     }
 
-    /// The parts of a response's record and the calls in it.
-    fn response_parts<'d>(
+    /// The parts of a record of the model's side and the calls in it. A call that cannot be read stands among the parts alone.
+    pub(super) fn model_parts<'d>(
         &mut self,
-        here: &Here<'_>,
+        here: &mut Here<'_>,
         content: &'d Content<'_>,
         number: u32,
     ) -> Result<(Vec<Part<'d>>, Vec<ActionProposed<'d>>), WriteError> {
         let mut calls = Vec::new();
         let Content::Blocks(blocks) = content else { return Ok((self.parts(here, content)?, calls)) };
         let mut parts = Vec::with_capacity(blocks.len());
-        for block in blocks {
+        for (place, block) in blocks.iter().enumerate() {
             let m = &block.members;
-            if let ("tool_use", Some(id), Some(name)) = (&*m.r#type, &m.id, &m.name) {
-                let prompt = (tools::kind(name) == Some(palog::events::ActionKind::Spawn))
-                    .then(|| spawn_prompt(m.input.as_ref()))
-                    .map(|p| crate::calls::prompt_hash(&p.unwrap_or_default()));
-                let action = self.calls.propose(id, name, number, &self.out.place(here.span), prompt);
-                let (args, digest) = match &m.input {
-                    Some(input) => (Value::Inline(input.borrowed()), args_digest(input)),
-                    None => (missing(), palog::blob::digest(b"")),
-                };
-                parts.push(Part::Action { action: action.clone().into() });
-                calls.push(ActionProposed {
-                    action: action.into(),
-                    name: name.clone(),
-                    args,
-                    args_digest: digest.into(),
-                    kind: tools::kind(name),
-                    effect: tools::effect(name).map(|c| Effect { class: Some(c), idempotency_key: None, target: None }),
-                    compensates: None,
-                });
-            } else {
+            if m.r#type != *"tool_use" {
                 parts.push(self.part(here, block)?);
+                continue;
             }
+            // A call without an id is known by where it stands.
+            let id = m
+                .id
+                .clone()
+                .unwrap_or_else(|| format!("{}.{place}", self.out.ids.event(here.native, here.ordinal).hex()).into());
+            let kind = m.name.as_deref().and_then(tools::kind);
+            let prompt = (kind == Some(palog::events::ActionKind::Spawn))
+                .then(|| spawn_prompt(m.input.as_ref()))
+                .map(|p| crate::calls::prompt_hash(&p.unwrap_or_default()));
+            let action = self.calls.propose(&id, m.name.as_deref(), number, &self.out.place(here.span), prompt);
+            if let Some((call, _)) = self.calls.get_mut(&id) {
+                call.background = m.input.as_ref().is_some_and(in_background);
+            }
+            parts.push(Part::Action { action: action.clone().into() });
+            let (Some(_), Some(name)) = (&m.id, &m.name) else {
+                here.odd = true;
+                continue;
+            };
+            let (args, digest) = match &m.input {
+                Some(input) => (Value::Inline(input.borrowed()), args_digest(input)),
+                None => (missing(), palog::blob::digest(b"")),
+            };
+            calls.push(ActionProposed {
+                action: action.into(),
+                name: name.clone(),
+                args,
+                args_digest: digest.into(),
+                kind,
+                effect: tools::effect(name).map(|c| Effect { class: Some(c), idempotency_key: None, target: None }),
+                compensates: None,
+            });
         }
         Ok((parts, calls))
+    }
+
+    /// Writes a message of the model's side and the calls in it.
+    fn model_message(
+        &mut self,
+        here: &mut Here<'_>,
+        actor: ActorKind,
+        parent: Option<String>,
+        added: MessageAdded<'_>,
+        calls: Vec<ActionProposed<'_>>,
+    ) -> Written {
+        self.emit(here, actor, parent, added)?;
+        for call in calls {
+            self.emit(here, ActorKind::Model, None, call)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what a record of the model's side says of its response beside a message that cannot be read.
+    pub(super) fn report(&mut self, here: &mut Here<'_>, message: &Message<'_>) -> Written {
+        let response = response_of(here.record, message);
+        let number = self.responses.get(&response).map_or(self.responses.len() as u32, |r| r.number);
+        self.response(here, message, &response, number)
     }
 
     /// Writes what is known of a response if it is new or changed.
@@ -313,9 +373,9 @@ impl Conversation {
     /// An error that the client shows in place of an answer; the model never sees it.
     fn api_error(&mut self, here: &mut Here<'_>, content: &Content<'_>, digest: u64) -> Written {
         let parent = self.link(here, Class::Client, digest);
-        let parts = self.parts(here, content)?;
+        let (parts, calls) = self.model_parts(here, content, self.responses.len() as u32)?;
         let added = MessageAdded { in_context: Some(false), ..plain(Role::Assistant, parts, Some("error")) };
-        self.emit(here, ActorKind::Harness, parent, added)?;
+        self.model_message(here, ActorKind::Harness, parent, added, calls)?;
         let reason = here.record.error.as_ref().and_then(Raw::text).map(|t| t.into_owned().into());
         let ended = TurnEnded { turn: None, how: TurnEnd::Error, reason };
         self.emit(here, ActorKind::Harness, None, ended).map(drop)
@@ -325,11 +385,11 @@ impl Conversation {
     fn synthetic(&mut self, here: &mut Here<'_>, content: &Content<'_>, digest: u64) -> Written {
         let parent = self.link(here, Class::Client, digest);
         let stand_in = only_text(content).is_some_and(|t| t == NO_RESPONSE);
-        let parts = self.parts(here, content)?;
+        let (parts, calls) = self.model_parts(here, content, self.responses.len() as u32)?;
         let (actor, purpose) =
             if stand_in { (ActorKind::Harness, Some("continuation")) } else { (ActorKind::Model, None) };
         let added = MessageAdded { partial: Some(true), ..plain(Role::Assistant, parts, purpose) };
-        self.emit(here, actor, parent, added).map(drop)
+        self.model_message(here, actor, parent, added, calls)
     }
 
     /// The parts of content that is no response of the model.
@@ -369,7 +429,7 @@ impl Conversation {
                     let place = Place { kind: Some(other.to_owned()), ..self.out.place(here.span) };
                     self.out.warn(code, place);
                 }
-                Part::Opaque(anthropic(Some(other), block.raw.borrowed()))
+                Part::Opaque(anthropic(Some(other).filter(|kind| !kind.is_empty()), block.raw.borrowed()))
             }
         })
     }
@@ -398,6 +458,11 @@ impl Conversation {
     }
 }
 
+/// The response that a record of the model's side belongs to.
+fn response_of(record: &Record<'_>, message: &Message<'_>) -> String {
+    message.id.as_deref().or(record.uuid.as_deref()).unwrap_or_default().to_owned()
+}
+
 /// The prompt that a call gives to a subagent.
 fn spawn_prompt(input: Option<&Raw<'_>>) -> Option<String> {
     #[derive(serde::Deserialize)]
@@ -407,6 +472,18 @@ fn spawn_prompt(input: Option<&Raw<'_>>) -> Option<String> {
     }
     let input: Input<'_> = serde_json::from_str(input?.get()).ok()?;
     Some(input.prompt?.text()?.into_owned())
+}
+
+/// Whether the input of a call asks for the background. Where that cannot be read, it may.
+fn in_background(input: &Raw<'_>) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(bound(deserialize = "'de: 'a"))]
+    struct Input<'a> {
+        run_in_background: Option<Raw<'a>>,
+    }
+    read::<Input<'_>>(input.get()).is_ok_and(|Read { members, repeated, .. }| {
+        repeated || members.run_in_background.is_some_and(|flag| flag.get() != "false")
+    })
 }
 
 /// Content that only the provider understands.

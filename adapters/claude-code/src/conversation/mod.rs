@@ -4,9 +4,13 @@
 //! prefix (R-EVT-001, R-EVT-002). Where a later record can overturn a conclusion, the conclusion waits for it.
 
 mod context;
+mod identity;
+mod kept;
 mod messages;
 mod results;
 
+use identity::Seen;
+use kept::Sidechains;
 pub(crate) use messages::{prompt_text, text_hash};
 
 use std::collections::{HashMap, HashSet};
@@ -30,8 +34,9 @@ use palog_adapter::{Records, Span, Taken, Transcript};
 use crate::FORMAT;
 use crate::calls::Calls;
 use crate::graph::{Class, Graph, Key, Parent, key};
+use crate::members::{Read, read};
 use crate::queue::{Operation, Queue};
-use crate::record::{Block, Content, Message, Nullable, Record, ToolUseResult, looks_like_record};
+use crate::record::{Block, Content, Message, Nullable, Record, ToolUseResult, is_misspelt, looks_like_record};
 use crate::tools::{self, Facts, Verdict};
 
 /// Types that are known and kept without being mapped (`spec/sources/claude-code.md`, "Records").
@@ -43,7 +48,6 @@ const KEPT: &[&str] = &[
     "file-history-snapshot",
     "frame-link",
     "last-prompt",
-    "mode",
     "pr-link",
     "progress",
     "query_update",
@@ -102,6 +106,8 @@ struct Here<'r> {
     ordinal: u32,
     time: Option<Time<'r>>,
     copied: bool,
+    /// What it became does not hold all that it may say: it is kept as well.
+    odd: bool,
 }
 
 /// One log while it is written.
@@ -112,12 +118,21 @@ pub(crate) struct Conversation {
     carried: String,
     is_agent: bool,
     graph: Graph,
+    /// How many messages windows may still list that the source does not: it grows with each record, so that a log grows as its
+    /// source does.
+    budget: usize,
+    /// Records with an id that are not in the graph.
+    others: HashMap<Key, Seen>,
     pub(crate) calls: Calls,
     responses: HashMap<String, Response>,
     /// Places of the latest records of the latest response whose counts have not been replaced.
     superseded: (String, Vec<Place>),
     queue: Queue,
+    /// The prompt that the open turn began with.
+    turn: Option<String>,
     undecided: Vec<Undecided>,
+    /// Where the record before this one ends, of those that are mapped.
+    record_end: u64,
     refused: Vec<Undecided>,
     withdrawn: Vec<InputEnded<'static>>,
     descending: bool,
@@ -132,9 +147,8 @@ pub(crate) struct Conversation {
     /// Sizes and references of spilled files, by their names.
     pub(crate) spilled: HashMap<String, Value<'static>>,
     newest: Option<Time<'static>>,
-    /// Spans of sidechain records in this transcript, by agent id, in order of appearance.
-    pub(crate) sidechains: Vec<(String, Vec<Span>)>,
-    sidechain_of: HashMap<Key, usize>,
+    /// Records of subagents in this transcript.
+    pub(crate) sidechains: Sidechains,
 }
 
 type Written = Result<(), WriteError>;
@@ -152,11 +166,15 @@ impl Conversation {
             carried,
             is_agent,
             graph: Graph::default(),
+            budget: 1 << 16,
+            others: HashMap::new(),
             calls: Calls::default(),
             responses: HashMap::new(),
             superseded: Default::default(),
             queue: Queue::default(),
+            turn: None,
             undecided: Vec::new(),
+            record_end: 0,
             refused: Vec::new(),
             withdrawn: Vec::new(),
             descending: false,
@@ -167,17 +185,18 @@ impl Conversation {
             blobs: HashSet::new(),
             spilled: HashMap::new(),
             newest: None,
-            sidechains: Vec::new(),
-            sidechain_of: HashMap::new(),
+            sidechains: Sidechains::default(),
         }
     }
 
     /// Maps one record. `exact` says that `text` is the source's own bytes.
-    fn record(&mut self, record: &Record<'_>, text: &str, exact: bool, span: Span) -> Written {
+    fn record(&mut self, read: &Read<'_, Record<'_>>, text: &str, exact: bool, span: Span) -> Written {
+        let record = &read.members;
+        self.budget += 16;
         let kind = record.kind();
         let tree = record.uuid.is_some();
-        let digest = payload_digest(record);
-        let known = record.uuid.as_deref().and_then(|uuid| self.graph.find(uuid));
+        let digest = identity::digest(record, text);
+        let known = record.uuid.as_deref().and_then(|uuid| self.seen(uuid));
         let native = match record.uuid.as_deref() {
             Some(uuid) if known.is_none() => Native::Uuid(uuid),
             _ => Native::Offset(span.at),
@@ -187,11 +206,14 @@ impl Conversation {
             _ => false,
         };
         let time = self.time_of(record, span);
-        let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied };
+        let odd = read.repeated || repeats_inside(record);
+        let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied, odd };
         self.out.count(kind.clone());
         self.out.look_at_text(text, exact, span);
         if !self.is_agent && record.is_sidechain && tree {
-            return self.sidechain(&mut here);
+            self.sidechain(&mut here)?;
+            self.remember(&here, digest);
+            return Ok(());
         }
         if let Some(session) = record.session_id.as_deref()
             && session != self.carried
@@ -202,15 +224,20 @@ impl Conversation {
         }
         if let Some(known) = known {
             let place = Place { record: record.uuid.as_deref().map(str::to_owned), ..self.out.place(span) };
-            if self.graph.digest(known) == digest {
+            if known.digest == digest {
                 self.out.warn(Code::Replay, place);
-                return self.replayed(&mut here, known, &kind);
+                return self.replayed(&mut here, known.event, &kind);
             }
             self.out.warn(Code::IdReused, place);
         }
         self.settle_refusals(&mut here)?;
         match (&*record.r#type, record.subtype.as_deref()) {
-            ("user", _) if message(record).is_some() => self.user(&mut here, digest)?,
+            (other, _) if record.message.is_some() && !matches!(other, "user" | "assistant") => {
+                self.unread(&mut here, &kind, digest)?;
+            }
+            ("user", _) if message(record).is_some_and(|(_, content)| self.is_readable(record, content)) => {
+                self.user(&mut here, digest)?
+            }
             ("assistant", _) if message(record).is_some() => self.assistant(&mut here, digest)?,
             ("system", Some("compact_boundary")) => self.compaction(&mut here, digest)?,
             ("system", Some("microcompact_boundary")) if record.microcompact_metadata.is_some() => {
@@ -242,25 +269,32 @@ impl Conversation {
             ("summary", _) if record.summary.is_some() => self.summary(&mut here)?,
             ("last-prompt", _) if record.leaf_uuid.is_some() => self.leaf(&mut here, &kind)?,
             _ => {
-                let known = KEPT.contains(&&*record.r#type)
-                    || record.r#type == *"system"
-                        && record.subtype.as_deref().is_some_and(|s| KEPT_SYSTEM.contains(&s));
-                if !known {
-                    let code = if matches!(&*record.r#type, "user" | "assistant" | "system" | "summary") {
-                        Code::UnexpectedShape
-                    } else {
-                        Code::UnknownType
-                    };
-                    let place = Place { kind: Some(kind.clone()), ..self.out.place(span) };
-                    self.out.warn(code, place);
+                if is_kept(record) {
+                    self.keep(&mut here, &kind, digest)?;
+                } else {
+                    self.unread(&mut here, &kind, digest)?;
+                    if record.r#type != *"user" {
+                        self.calls_of_unknown(&mut here)?;
+                    }
                 }
-                self.keep(&mut here, &kind, digest)?;
+                if let ("assistant", Some(message)) = (&*record.r#type, &record.message)
+                    && message.stop_reason.as_deref() == Some("tool_use")
+                {
+                    // That there is a call can be read.
+                    self.report(&mut here, message)?;
+                }
             }
+        }
+        if here.odd {
+            let place = Place { kind: Some(kind.clone()), ..self.out.place(span) };
+            self.out.warn(Code::UnexpectedShape, place);
+            self.keep_verbatim(&mut here, &kind, None)?;
         }
         self.write_refusals(&mut here)?;
         if tree {
             self.definition(&mut here)?;
         }
+        self.remember(&here, digest);
         Ok(())
     }
 
@@ -365,58 +399,6 @@ impl Conversation {
         }
     }
 
-    /// Keeps a record that maps to nothing (R-EVT-010).
-    fn keep(&mut self, here: &mut Here<'_>, kind: &str, digest: u64) -> Written {
-        self.out.input.kept += 1;
-        let parent = self.link(here, Class::Through, digest);
-        self.keep_verbatim(here, kind, parent)
-    }
-
-    fn keep_verbatim(&mut self, here: &mut Here<'_>, kind: &str, parent: Option<String>) -> Written {
-        let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
-        let data = self.out.log.kept(kind, raw);
-        let how = if here.exact { SrcHow::Opaque } else { SrcHow::Degraded };
-        let src = vec![src(&self.out.source, here.span, Some(how))];
-        self.emit_from(here, ActorKind::Harness, parent, data, src).map(drop)
-    }
-
-    /// A record that the source wrote once more.
-    fn replayed(&mut self, here: &mut Here<'_>, first: u32, kind: &str) -> Written {
-        let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
-        let id = self.out.ids.event(here.native, 0).hex();
-        let data = self.out.log.kept(kind, raw);
-        let mut draft =
-            Draft::new(id, ActorKind::Harness, data).from(src(&self.out.source, here.span, Some(SrcHow::Opaque)));
-        draft.time = here.time.clone();
-        draft.copy = Some(Copy { log: None, event: Some(self.graph.event(first).hex().into()), how: CopyHow::Replay });
-        draft.ignorable = Some(true);
-        self.out.log.append(&mut draft).map(drop)
-    }
-
-    /// A record of a subagent inside its parent's transcript: it goes into a log of its own.
-    fn sidechain(&mut self, here: &mut Here<'_>) -> Written {
-        let Some(uuid) = here.record.uuid.as_deref() else { return Ok(()) };
-        let parent = match &here.record.parent_uuid {
-            Nullable::Some(parent) => self.sidechain_of.get(&key(parent)).copied(),
-            Nullable::Null | Nullable::Absent => None,
-        };
-        let agent = here.record.agent_id.as_deref();
-        let index = agent
-            .and_then(|id| self.sidechains.iter().position(|(known, _)| known == id))
-            .or(if agent.is_none() { parent } else { None })
-            .unwrap_or_else(|| {
-                let id = agent.map_or_else(|| format!("sidechain-{uuid}"), str::to_owned);
-                self.sidechains.push((id, Vec::new()));
-                self.sidechains.len() - 1
-            });
-        self.sidechain_of.insert(key(uuid), index);
-        self.sidechains[index].1.push(here.span);
-        let child = ids::log(&FORMAT, &self.sidechains[index].0);
-        let about = Value::from(child.as_str());
-        let data = NoteAdded { text: Some(about), ..note("sidechain") };
-        self.emit(here, ActorKind::Importer, None, data).map(drop)
-    }
-
     /// Members of the definition that every record of the tree carries: written when they change.
     fn definition(&mut self, here: &mut Here<'_>) -> Written {
         let record = here.record;
@@ -460,7 +442,7 @@ impl Records for Conversation {
     }
 
     fn take(&mut self, text: &str, exact: bool, span: Span) -> Result<Taken, WriteError> {
-        match serde_json::from_str::<Record<'_>>(text) {
+        match read::<Record<'_>>(text) {
             Ok(record) => self.record(&record, text, exact, span).map(|()| Taken::Record),
             Err(error) => Ok(Taken::from_error(&error, text)),
         }
@@ -478,26 +460,27 @@ impl Records for Conversation {
     }
 }
 
+/// Whether a record is of a kind that is kept without being mapped, and has what its kind has.
+fn is_kept(record: &Record<'_>) -> bool {
+    match &*record.r#type {
+        "system" => record.subtype.as_deref().is_some_and(|s| KEPT_SYSTEM.contains(&s)),
+        "progress" => record.data.is_some(),
+        kind => KEPT.contains(&kind),
+    }
+}
+
 /// The message of a record that has content.
 fn message<'r, 'a>(record: &'r Record<'a>) -> Option<(&'r Message<'a>, &'r Content<'a>)> {
     let message = record.message.as_ref()?;
     Some((message, message.content.as_ref()?))
 }
 
-/// What makes two records of one id the same: everything that was said, and nothing of where and when it was written down.
-fn payload_digest(record: &Record<'_>) -> u64 {
-    let mut hash = DefaultHasher::new();
-    (&*record.r#type, record.subtype.as_deref()).hash(&mut hash);
-    if let Some(message) = &record.message {
-        message.id.as_deref().hash(&mut hash);
-        match &message.content {
-            Some(Content::Text(raw)) => raw.get().hash(&mut hash),
-            Some(Content::Blocks(blocks)) => blocks.iter().for_each(|b| b.raw.get().hash(&mut hash)),
-            None => {}
-        }
-    }
-    record.content.as_ref().map(Raw::get).hash(&mut hash);
-    hash.finish()
+/// Whether a member stands twice in a part of the record.
+fn repeats_inside(record: &Record<'_>) -> bool {
+    record.message.as_ref().is_some_and(|message| {
+        message.repeated
+            || matches!(&message.content, Some(Content::Blocks(blocks)) if blocks.iter().any(|b| b.repeated))
+    })
 }
 
 /// A definition that sets nothing.

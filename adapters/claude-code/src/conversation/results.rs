@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// The longest end of a line.
+const LINE_END: u64 = 2;
+
 /// The text by which a result begins.
 fn opening(content: Option<&Content<'_>>) -> String {
     match content {
@@ -14,6 +17,16 @@ fn opening(content: Option<&Content<'_>>) -> String {
     }
 }
 
+/// What a result tells of a call.
+struct Told {
+    /// The vendor's id of the call.
+    call: String,
+    action: String,
+    /// Name of the tool, if it is known.
+    name: Option<String>,
+    verdict: Verdict,
+}
+
 impl Conversation {
     /// A record with results: the message, then what became of each call.
     pub(super) fn results(&mut self, here: &mut Here<'_>, content: &Content<'_>, parent: Option<String>) -> Written {
@@ -21,17 +34,16 @@ impl Conversation {
         let record = here.record;
         let structured = record.tool_use_result.as_ref();
         let structured_text = structured.and_then(Raw::text);
-        let facts: ToolUseResult<'_> = structured
-            .filter(|raw| raw.get().starts_with('{'))
-            .and_then(|raw| serde_json::from_str(raw.get()).ok())
-            .unwrap_or_default();
-        let denial = record.tool_denial_kind.as_ref().and_then(Raw::text);
+        let facts: Read<'_, ToolUseResult<'_>> = structured.and_then(|raw| read(raw.get()).ok()).unwrap_or_default();
+        let denial = record.tool_denial_kind.as_ref().map(|kind| kind.text().unwrap_or_default());
         let contents: Vec<Option<Content<'_>>> =
             blocks.iter().map(|b| b.members.content.as_ref().map(Content::of_result)).collect();
         let is_result = |b: &Block<'_>| &*b.members.r#type == "tool_result" && b.members.tool_use_id.is_some();
         let results = blocks.iter().filter(|b| is_result(b)).count();
-        // The structured result belongs to the one result of the record.
-        let facts = if results == 1 { facts } else { ToolUseResult::default() };
+        // The structured result belongs to the one result of the record. Of several, nobody knows to which.
+        let telling = facts.is_background() || facts.is_interrupted() != Some(false) || denial.is_some();
+        let misread = facts.repeated || structured.is_some_and(is_misspelt) || (results != 1 && telling);
+        let facts = if results == 1 { facts.members } else { ToolUseResult::default() };
         let structured_text = structured_text.filter(|_| results == 1);
         let denial = denial.filter(|_| results == 1);
         let mut parts = Vec::with_capacity(blocks.len());
@@ -43,25 +55,28 @@ impl Conversation {
                 continue;
             };
             let text = opening(content.as_ref());
-            let (name, action) = match self.calls.get_mut(call) {
+            let (name, background, action) = match self.calls.get_mut(call) {
                 Some((known, action)) => {
                     known.told = true;
-                    (Some(known.name.to_string()), action)
+                    (known.name.as_deref().map(str::to_owned), known.background, action)
                 }
                 None => {
                     let place = Place { call: Some(call.to_owned()), ..self.out.place(here.span) };
                     self.out.warn(Code::OrphanResult, place);
-                    (None, call.to_owned())
+                    (None, false, call.to_owned())
                 }
             };
             let verdict = tools::verdict(
                 name.as_deref(),
                 &text,
                 Facts {
-                    is_error: m.is_error == Some(true),
-                    background: facts.background_task_id.is_some()
-                        || matches!(facts.status.as_deref(), Some("async_launched" | "remote_launched")),
-                    interrupted: facts.interrupted == Some(true),
+                    is_error: m.marks_error(),
+                    misread: misread || block.repeated,
+                    background: facts.is_background(),
+                    asked_background: background,
+                    interrupted: facts.is_interrupted(),
+                    status: facts.status.as_deref(),
+                    exit: facts.has_exit(),
                     structured: structured_text.as_deref(),
                     denial: denial.as_deref(),
                 },
@@ -72,24 +87,25 @@ impl Conversation {
                     Some(content) => self.parts(here, content)?,
                     None => Vec::new(),
                 },
-                is_error: m.is_error,
+                is_error: m.marks_error().filter(|_| m.is_error.is_some()),
                 r#final: verdict != Verdict::Background,
             });
-            outcomes.push((action, verdict));
+            outcomes.push(Told { call: call.to_owned(), action, name, verdict });
         }
         let role = if results == parts.len() { Role::Tool } else { Role::User };
         let added = MessageAdded { role, parts, response: None, partial: None, purpose: None, in_context: None };
         let event = self.emit(here, ActorKind::Tool, parent, added)?;
         let place = Place { record: record.uuid.as_deref().map(str::to_owned), ..self.out.place(here.span) };
         self.calls.result(event, place);
-        for (action, verdict) in outcomes {
-            self.outcome(here, action, verdict, &facts)?;
+        for told in outcomes {
+            self.outcome(here, told, &facts)?;
         }
         Ok(())
     }
 
     /// What a result says of its call.
-    fn outcome(&mut self, here: &mut Here<'_>, action: String, verdict: Verdict, facts: &ToolUseResult<'_>) -> Written {
+    fn outcome(&mut self, here: &mut Here<'_>, told: Told, facts: &ToolUseResult<'_>) -> Written {
+        let Told { call, action, name, verdict } = told;
         let denied =
             |actor| (ApprovalEnded { outcome: ApprovalOutcome::Denied, ..ended_approval(action.clone()) }, actor);
         match verdict {
@@ -121,18 +137,20 @@ impl Conversation {
             Verdict::Background | Verdict::Open => {}
         }
         match facts.agent_id.as_deref().map(|id| (id, facts.status.as_deref())) {
-            Some((agent, status)) if !self.linked.contains_key(agent) => {
+            // A server can name any agent.
+            Some((agent, status))
+                if !self.linked.contains_key(agent) && name.is_some_and(|name| !name.starts_with("mcp__")) =>
+            {
                 let done = !matches!(verdict, Verdict::Background);
-                self.spawned(here, agent, &action, done.then_some(status).flatten())
+                self.spawned(here, agent, &call, &action, done.then_some(status).flatten())
             }
             _ => Ok(()),
         }
     }
 
     /// A result that names the agent which the call started.
-    fn spawned(&mut self, here: &mut Here<'_>, agent: &str, action: &str, ended: Option<&str>) -> Written {
+    fn spawned(&mut self, here: &mut Here<'_>, agent: &str, call: &str, action: &str, ended: Option<&str>) -> Written {
         self.linked.insert(agent.to_owned(), Some(action.to_owned()));
-        let call = action.split('#').next().unwrap_or(action);
         if let Some((call, _)) = self.calls.get_mut(call)
             && let Some(spawn) = &mut call.spawn
         {
@@ -173,10 +191,16 @@ impl Conversation {
         Ok(Some(vec![Part::Image { media: media.clone(), data }]))
     }
 
-    /// Concludes what the record before left open: a refusal is one only if the client's note of it follows at once.
+    /// Concludes what the record before left open: a refusal is one only if the client's note of it follows at once. Anything
+    /// between them, also what cannot be read, leaves it open for good.
     pub(super) fn settle_refusals(&mut self, here: &mut Here<'_>) -> Written {
         let record = here.record;
-        if self.undecided.is_empty() || record.uuid.is_none() {
+        let follows = std::mem::replace(&mut self.record_end, here.span.at + here.span.len);
+        if self.undecided.is_empty() {
+            return Ok(());
+        }
+        if here.span.at > follows + LINE_END || here.odd {
+            self.undecided.clear();
             return Ok(());
         }
         let content = record.message.as_ref().and_then(|m| m.content.as_ref());

@@ -87,7 +87,7 @@ impl Rollout {
     pub(super) fn retained(&mut self, here: &mut Here<'_>, retained: &Retained<'_>, kind: &str) -> Written {
         let call = retained.call_id.as_deref().filter(|_| retained.r#type.as_deref() == Some("verified_answer"));
         let asked = call.filter(|call| self.calls.name(call).is_some_and(|name| name == tools::QUESTION));
-        let Some(Ended::Action(action)) = asked.map(|call| self.calls.end(call, None)) else {
+        let Some(Ended::Action(action)) = asked.map(|call| self.calls.end(call, None, |_| true)) else {
             return self.keep(here, kind);
         };
         let output = retained.questions.as_ref().map(|q| vec![Part::Json { value: Value::Inline(q.borrowed()) }]);

@@ -100,7 +100,16 @@ impl Rollout {
         summary: bool,
         kind: &str,
     ) -> Written {
-        match item.r#type.as_deref().unwrap_or_default() {
+        let r#type = item.r#type.as_deref().unwrap_or_default();
+        let asks = [&item.arguments, &item.input, &item.action].iter().any(|member| member.is_some());
+        let calls = asks || item.call_id.is_some();
+        // None of these has anything of a call, and calls that are not the client's have no name.
+        if calls && matches!(r#type, "message" | "reasoning" | "agent_message" | "ghost_snapshot")
+            || item.name.is_some() && OPAQUE.contains(&r#type)
+        {
+            return self.odd(here, kind);
+        }
+        match r#type {
             "message" => self.message(here, item, raw, summary, kind),
             "reasoning" => {
                 self.begin_if_due(here)?;
@@ -117,7 +126,7 @@ impl Rollout {
             }
             "function_call" | "custom_tool_call" | "local_shell_call" => self.call(here, item, kind),
             "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
-                self.output(here, item, raw)
+                self.output(here, item, raw, r#type)
             }
             "agent_message" => self.agent_message(here, raw),
             other if OPAQUE.contains(&other) => {
@@ -257,7 +266,7 @@ impl Rollout {
         self.begin_if_due(here)?;
         let namespace = item.namespace.as_deref();
         let turn = self.turn_of(item);
-        let action = self.calls.propose(call, name, namespace, turn.as_deref(), self.is_inherited(here), here.span);
+        let action = self.calls.propose(call, name, namespace, turn.as_deref(), here.copied, here.span);
         let args = match r#type {
             "function_call" => item.arguments.as_ref().map(arguments),
             "custom_tool_call" => item.input.as_ref().map(Raw::borrowed),
@@ -289,7 +298,7 @@ impl Rollout {
             .map(drop)
     }
 
-    fn output(&mut self, here: &mut Here<'_>, item: &Item<'_>, raw: &str) -> Written {
+    fn output(&mut self, here: &mut Here<'_>, item: &Item<'_>, raw: &str, r#type: &str) -> Written {
         let Some(call) = item.call_id.as_deref() else {
             // Goals reach the model as the output of no call.
             let Ok(whole) = Raw::parse(raw) else { return Ok(()) };
@@ -326,7 +335,10 @@ impl Rollout {
             }
             None => {
                 self.warn_call(Code::OrphanResult, here, call);
-                (Verdict::Open, self.calls.suppose(call, turn.as_deref(), self.is_inherited(here), here.span))
+                let action = self.calls.suppose(call, turn.as_deref(), here.copied, here.span);
+                let name = item.name.as_deref().or(r#type.strip_suffix("_output")).unwrap_or(r#type);
+                self.made_up(here, action.clone(), name.to_owned())?;
+                (Verdict::Open, action)
             }
         };
         let parts = self.parts(here, item.output.as_ref())?;

@@ -49,10 +49,8 @@ pub(crate) struct Copies {
     pub(crate) session: String,
     /// Why.
     pub(crate) how: CopyHow,
-    /// Where they end.
+    /// Where they end: their originals are at hand, or the rollout tells where its own records begin.
     pub(crate) until: Until,
-    /// Their originals are at hand, or the rollout says how many there are.
-    pub(crate) sure: bool,
 }
 
 /// What is known of a rollout before it is read.
@@ -294,12 +292,6 @@ impl Rollout {
         self.copying
     }
 
-    /// Whether an action of the record at hand is one of another session. That it may have run here is not given up for a
-    /// guess.
-    fn is_inherited(&self, here: &Here<'_>) -> bool {
-        here.copied && self.known.copies.as_ref().is_some_and(|copies| copies.sure)
-    }
-
     /// The header: the first one is the file's own, a later one came with copied records.
     fn header(&mut self, here: &mut Here<'_>, meta: &Meta<'_>, kind: &str) -> Written {
         if self.headed {
@@ -473,13 +465,11 @@ impl Rollout {
         draft.time = here.time.clone();
         draft.src = vec![src(&self.out.source, here.span, how)];
         draft.ext = ext;
-        let acts = matches!(draft.data, Data::ActionProposed(_) | Data::ActionEnded(_) | Data::ApprovalEnded(_));
-        let copied = if acts { self.is_inherited(here) } else { here.copied };
-        if let (true, Some(copies), Some(origin)) = (copied, &self.known.copies, &self.origin) {
+        if let (true, Some(copies), Some(origin)) = (here.copied, &self.known.copies, &self.origin) {
             let original = match here.native {
                 Native::Uuid(_) => Some(origin.event(here.native, here.ordinal).hex().into()),
                 // Offsets in the other file are other ones.
-                Native::Offset(_) => None,
+                Native::Offset(_) | Native::Own => None,
             };
             draft.copy =
                 Some(Copy { log: Some(ids::log(&FORMAT, &copies.session).into()), event: original, how: copies.how });

@@ -6,8 +6,9 @@ use palog::events::{ActionKind, ActionProposed, Applied, ChildKind, ChildLink, C
 use palog::json::Raw;
 use palog::writer::args_digest;
 
-use crate::calls::Ended;
+use crate::calls::{Call, Ended};
 use crate::record::Done;
+use crate::tools;
 
 /// Events that repeat what items say, or tell of the screen only: known, and kept.
 const KEPT: &[&str] = &[
@@ -77,6 +78,7 @@ impl Rollout {
                 let set = ConfigSet { title: event.thread_name.clone(), ..EMPTY_CONFIG };
                 self.emit(here, ActorKind::User, set).map(drop)
             }
+            "item_completed" if self.is_elsewhere(here, event) => self.odd(here, kind),
             "item_completed" => match &event.item {
                 Some(item) => self.done(here, item, item.id.as_deref(), event.turn_id.as_deref(), kind),
                 None => self.odd(here, kind),
@@ -98,6 +100,12 @@ impl Rollout {
             other if KEPT.contains(&other) => self.keep(here, kind),
             _ => self.unknown(here, kind),
         }
+    }
+
+    /// Whether an event says that it is one of another thread: only copies are.
+    fn is_elsewhere(&self, here: &Here<'_>, event: &Event<'_>) -> bool {
+        let origin = self.known.copies.as_ref().map(|copies| copies.session.as_str()).filter(|_| here.copied);
+        event.thread_id.as_deref().is_some_and(|thread| thread != self.session && Some(thread) != origin)
     }
 
     /// Something ran, and ended.
@@ -137,19 +145,31 @@ impl Rollout {
             }
         };
         if outcome == End::Open {
+            if done.exit_code.is_some() && done.status.as_deref() != Some("in_progress") {
+                self.warn_call(Code::UnexpectedShape, here, call);
+            }
             return self.keep(here, kind);
         }
-        let action = match self.calls.end(call, turn) {
+        let Self { calls, dynamic, .. } = self;
+        let fits = |call: &Call| {
+            let fits = |name: &str| tools::fits(what, name, call.namespace.as_deref(), dynamic.contains(name));
+            call.name.as_deref().is_none_or(fits)
+        };
+        let action = match calls.end(call, turn, fits) {
             Ended::Action(action) => action,
             Ended::Several => {
                 self.warn_call(Code::IdReused, here, call);
+                return self.keep(here, kind);
+            }
+            Ended::Unfit => {
+                self.warn_call(Code::UnexpectedShape, here, call);
                 return self.keep(here, kind);
             }
             Ended::Nobody if call.starts_with("exec-") || done.source.as_deref() == Some(USER_SHELL) => {
                 self.unasked(here, done, what, call, turn)?
             }
             // The record with the call may be lost.
-            Ended::Nobody => self.calls.suppose(call, turn, self.is_inherited(here), here.span),
+            Ended::Nobody => self.calls.suppose(call, turn, here.copied, here.span),
         };
         match outcome {
             End::At(outcome, applied) => {
@@ -186,7 +206,7 @@ impl Rollout {
             _ => done.tool.as_deref().unwrap_or(what),
         };
         let actor = if done.source.as_deref() == Some(USER_SHELL) { ActorKind::User } else { ActorKind::Harness };
-        let action = self.calls.suppose(id, turn, self.is_inherited(here), here.span);
+        let action = self.calls.suppose(id, turn, here.copied, here.span);
         let mut args: Vec<(&str, &Raw<'_>)> = Vec::new();
         args.extend(done.command.as_ref().map(|c| ("command", c)));
         args.extend(done.cwd.as_ref().map(|c| ("cwd", c)));
@@ -260,11 +280,12 @@ fn by_status(done: &Done<'_>) -> Option<bool> {
 
 fn command(done: &Done<'_>) -> End {
     match (done.status.as_deref(), done.exit_code) {
-        (Some("declined"), _) => End::Declined,
-        (Some("in_progress"), _) => End::Open,
-        (_, Some(0)) => End::At(Outcome::Succeeded, Applied::Yes),
+        (Some("declined"), None) => End::Declined,
+        // What was refused has no code.
+        (Some("declined" | "in_progress"), _) => End::Open,
+        (None | Some("completed"), Some(0)) => End::At(Outcome::Succeeded, Applied::Yes),
         // Killed commands have the code -1.
-        (_, Some(_)) => End::At(Outcome::Failed, Applied::Yes),
+        (_, Some(code)) if code != 0 => End::At(Outcome::Failed, Applied::Yes),
         (Some("failed"), None) => End::At(Outcome::Failed, Applied::Unknown),
         _ => End::Open,
     }
@@ -272,8 +293,8 @@ fn command(done: &Done<'_>) -> End {
 
 fn patch(done: &Done<'_>) -> End {
     match (done.status.as_deref(), done.success) {
-        (Some("declined"), _) => End::Declined,
-        (Some("completed"), _) | (None, Some(true)) => End::At(Outcome::Succeeded, Applied::Yes),
+        (Some("declined"), None | Some(false)) => End::Declined,
+        (Some("completed"), None | Some(true)) | (None, Some(true)) => End::At(Outcome::Succeeded, Applied::Yes),
         // Some of its files may have been changed.
         (Some("failed"), _) | (None, Some(false)) => End::At(Outcome::Failed, Applied::Unknown),
         _ => End::Open,

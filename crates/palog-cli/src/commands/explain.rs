@@ -75,7 +75,7 @@ fn chapter(rule: &str) -> Option<&'static str> {
         "R-BYT" => "spec/01-bytes.md",
         "R-ENV" => "spec/02-envelope.md",
         "R-EVT" => "spec/03-events.md",
-        "R-ACT" | "R-TRN" | "R-STA" => "spec/04-reducer.md",
+        "R-ACT" | "R-TRN" | "R-STA" | "R-OWN" | "R-WRK" | "R-FAM" | "R-WLD" => "spec/04-reducer.md",
         "R-REC" => "spec/05-recovery.md",
         "R-CNF" => "spec/07-conformance.md",
         _ => return None,

@@ -143,16 +143,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
         if !seen.insert(path) {
             continue;
         }
-        if is_dash(path) {
-            if args.session.is_some() {
-                return Err(Failure::new(
-                    Exit::Usage,
-                    "--session chooses among the sessions of files and directories, and standard input holds one",
-                ));
-            }
-            let (opened, content) = input::stdin()?;
-            check("standard input", content)?;
-            work.sessions.push(input::session_from_stdin(opened, only)?);
+        if let Some((opened, content)) = input::stream(path, args.session.as_deref())? {
+            check(&opened.name, content)?;
+            work.sessions.push(input::session_from_stream(opened, only)?);
             continue;
         }
         let name = path.display().to_string();
@@ -291,7 +284,12 @@ impl Target for Selected {
         let wanted = self.wanted.as_ref().is_none_or(|agent| *agent == name.session && name.parent.is_some());
         self.taken.push(wanted);
         if !wanted {
-            return Ok(Output { log: Box::new(self.progress.count(io::sink())), bulk: Bulk::Inline, sources: None });
+            return Ok(Output {
+                log: Box::new(self.progress.count(io::sink())),
+                bulk: Bulk::Inline,
+                sources: None,
+                again: false,
+            });
         }
         let mut output = self.inner.open(name)?;
         output.log = Box::new(self.progress.count(output.log));

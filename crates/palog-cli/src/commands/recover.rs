@@ -6,8 +6,8 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use palog::envelope::Time;
-use palog::recover::{Context, recover};
-use palog::reduce::reduce;
+use palog::recover::{Context, Environment, recover};
+use palog::reduce::{reduce, reduce_with_parent};
 use palog::state::Observation;
 
 use crate::args::{Format, Recover};
@@ -23,16 +23,35 @@ use crate::terminal::Terminal;
 pub(crate) fn run(terminal: &mut Terminal, args: &Recover) -> Result<Exit, Failure> {
     let now = now(args.now.as_deref())?;
     let observations: Vec<Observation> = args.observe.as_deref().map(read_json).transpose()?.unwrap_or_default();
-    let env: Option<serde_json::Map<String, serde_json::Value>> = args.env.as_deref().map(read_json).transpose()?;
+    let environment: Option<Environment> = args.env.as_deref().map(read_json).transpose()?;
     let log = input::open(terminal, &args.subject)?;
-    let (state, faults) = log.start().and_then(|file| reduce(file).map_err(|e| log.unreadable(&e)))?;
+    let parent = args.parent.as_deref().map(input::open_log).transpose()?;
+    let (state, faults) = match &parent {
+        Some(parent) => reduce_with_parent(parent.start()?, log.start()?),
+        None => reduce(log.start()?),
+    }
+    .map_err(|e| log.unreadable(&e))?;
+    let parent = match parent {
+        Some(parent) => {
+            let (of_parent, _) = reduce(parent.start()?).map_err(|e| parent.unreadable(&e))?;
+            if state.parent.as_ref().map(|named| &named.log) != of_parent.log.as_ref() {
+                return Err(Failure::new(Exit::Usage, format!("{} is not the parent of {}", parent.name, log.name)));
+            }
+            Some(of_parent)
+        }
+        None => None,
+    };
     input::tell_faults(terminal, &log, &faults)?;
     let text = now.to_string();
     let time = Time::parse(text.as_str()).ok_or_else(|| Failure::new(Exit::Bug, format!("{text} is no time")))?;
-    let recovery = recover(&state, &Context::new().at(time).seen(&observations));
-    if env.is_some_and(|env| !env.is_empty()) {
-        terminal.help("no rule of this version asks for the environment: --env changes nothing");
+    let mut context = Context::new().at(time).seen(&observations);
+    if let Some(environment) = &environment {
+        context = context.within(environment);
     }
+    if let Some(parent) = &parent {
+        context = context.child_of(parent);
+    }
+    let recovery = recover(&state, &context);
     match args.subject.format {
         Format::Json => terminal.json(&Answer::new(&state, &text, &recovery))?,
         Format::Human => {
@@ -47,7 +66,8 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Recover) -> Result<Exit, Failu
             let texts: HashSet<&str> = recovery.obligations.iter().map(|o| o.subject.id.as_str()).collect();
             let facts = Facts::gather(&log, overview.vendor(), &calls, &texts).map_err(|e| log.unreadable(&e))?;
             let style = terminal.out_style;
-            Page { overview: &overview, state: &state, recovery: &recovery, facts: &facts, now, style }
+            let actions = state.actions.iter().map(|action| (action.action.as_str(), action)).collect();
+            Page { overview: &overview, state: &state, actions, recovery: &recovery, facts: &facts, now, style }
                 .render(&mut terminal.out)?;
         }
     }

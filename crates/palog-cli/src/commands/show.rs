@@ -158,7 +158,7 @@ fn follow(
 }
 
 /// A log cannot be read on from where it was read before.
-fn diverged(log: &Opened, error: ResumeError) -> Failure {
+pub(crate) fn diverged(log: &Opened, error: ResumeError) -> Failure {
     match error {
         ResumeError::Io(error) => log.unreadable(&error),
         ResumeError::Diverged(found) => {

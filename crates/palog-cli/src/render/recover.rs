@@ -1,5 +1,6 @@
 //! The page that a person reads after a crash: what happened, what is known, what is not, what waits, and what to do.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use jiff::{SignedDuration, Timestamp};
@@ -31,6 +32,8 @@ const WIDTH: usize = 96;
 pub(crate) struct Page<'a> {
     pub(crate) overview: &'a Overview,
     pub(crate) state: &'a State,
+    /// The actions of the state, by their ids.
+    pub(crate) actions: HashMap<&'a str, &'a Action>,
     pub(crate) recovery: &'a Recovery,
     pub(crate) facts: &'a Facts,
     /// The time that ages are counted to.
@@ -64,12 +67,16 @@ impl Page<'_> {
             }
             Verdict::Closed => s.green("CLOSED. The session is over."),
             Verdict::Owned => s.yellow("IN USE. Somebody holds this session right now."),
+            Verdict::NeedsReconcile if held == 0 => s.red(&format!("STOP. {}", clean_line(&self.recovery.reason))),
             Verdict::NeedsReconcile => {
                 let calls = count(held, "call", "calls");
                 s.red(&format!("STOP. {calls} may have run, and the log does not tell. Look before anything goes on."))
             }
             Verdict::AwaitingHuman => s.yellow("WAITING FOR A PERSON. Nothing goes on before somebody decides."),
             Verdict::Ready => s.green("READY. The session can go on: it is the model's turn."),
+            Verdict::Idle if !self.left_open().is_empty() => {
+                s.green("IDLE. The agent waits for its next prompt. What it went on without is told below.")
+            }
             Verdict::Idle => s.green("IDLE. Nothing is open: the agent waits for its next prompt."),
             _ => s.yellow(&clean_line(&self.recovery.reason)),
         };
@@ -148,7 +155,7 @@ impl Page<'_> {
             n(counts.prompts, "prompt", "prompts"),
             n(counts.responses, "response", "responses")
         );
-        let words: [(&[ActionState], &str); 8] = [
+        let words: [(&[ActionState], &str); 9] = [
             (&[ActionState::Succeeded], "done"),
             (&[ActionState::Failed], "failed"),
             (&[ActionState::Cancelled], "stopped"),
@@ -156,7 +163,8 @@ impl Page<'_> {
             (&[ActionState::Proposed, ActionState::Approved], "not started"),
             (&[ActionState::Awaiting], "waiting for a person"),
             (&[ActionState::Lapsed], "lapsed"),
-            (&[ActionState::Unknown, ActionState::Running], "with an unknown outcome"),
+            (&[ActionState::Running], "under way when the log ends"),
+            (&[ActionState::Unknown], "with an unknown outcome"),
         ];
         let own = || self.state.actions.iter().filter(|a| !a.inherited);
         let told: Vec<String> = words
@@ -295,6 +303,9 @@ impl Page<'_> {
                     [one, ..] => lines.push(format!("a question to a person{over}: {}", short(&one.text, WORDS))),
                 },
                 (SubjectKind::Approval, _) => lines.push(format!("leave from a person{over}: {}", call())),
+                (SubjectKind::Message, Decision::Reconcile) => {
+                    lines.push("what became of a call that the model asked for and the log does not hold".into())
+                }
                 (SubjectKind::Message, _) if self.is_result(owed) => {
                     lines.push("a result was given to the model, and it has not gone on".into())
                 }
@@ -341,6 +352,9 @@ impl Page<'_> {
                 Decision::Reconcile if self.action(owed).is_some_and(|a| a.state == ActionState::Running) => {
                     format!("Find out what became of it: {call}. It may still run, or have ended in part; do not run it again before you know.")
                 }
+                Decision::Reconcile if owed.call.is_none() => {
+                    format!("Make sure that it is over: {}", clean_line(&owed.reason))
+                }
                 Decision::Reconcile => {
                     format!("Find out whether it ran: {call}. Look at what it would have changed, and do not run it again before you know.")
                 }
@@ -350,6 +364,18 @@ impl Page<'_> {
                 other => format!("{other}: {}", clean_line(&owed.reason)),
             }));
         }
+        let told = |o: &&Obligation| {
+            !o.blocking
+                && !matches!(
+                    o.subject.kind,
+                    SubjectKind::Session
+                        | SubjectKind::Action
+                        | SubjectKind::Approval
+                        | SubjectKind::Input
+                        | SubjectKind::Message
+                )
+        };
+        steps.extend(self.recovery.obligations.iter().filter(told).map(|o| Step::new(clean_line(&o.reason))));
         let go_on = |text: &str, hint: &str| Step {
             text: format!("{text} {hint}").trim_end().to_owned(),
             command: resume.clone(),
@@ -383,7 +409,20 @@ impl Page<'_> {
             }),
             Verdict::AwaitingHuman => steps.push(go_on("Go on with the decision.", hint(|c| c.open_question))),
             Verdict::Ready => steps.push(go_on("Go on: it is the model's turn.", hint(|c| c.open_prompt))),
-            _ => steps.push(go_on("Nothing. The session goes on with the next prompt.", "")),
+            _ => {
+                let left = self.left_open();
+                if !left.is_empty() {
+                    let first = left.iter().take(3).map(|o| {
+                        o.call.as_ref().map_or_else(|| clean_line(&o.reason), |c| self.call(&c.action, MENTIONED))
+                    });
+                    let first: Vec<String> = first.collect();
+                    let more = if left.len() > 3 { " …" } else { "" };
+                    let text = format!("If it still matters, find out what became of: {}{more}", first.join("; "));
+                    steps.push(Step::new(text));
+                }
+                let last = if steps.is_empty() { "Nothing. The" } else { "Nothing else: the" };
+                steps.push(go_on(&format!("{last} session goes on with the next prompt."), ""));
+            }
         }
         let numbered = steps.len() > 1;
         let more = steps.len().saturating_sub(LISTED + 3);
@@ -400,6 +439,12 @@ impl Page<'_> {
             lines
         });
         lines.collect()
+    }
+
+    /// Calls whose outcome nobody knows, and that hold nothing up.
+    fn left_open(&self) -> Vec<&Obligation> {
+        let open = |o: &&Obligation| !o.blocking && o.decision == Decision::Reconcile && self.is_doubtful(o);
+        self.recovery.obligations.iter().filter(open).collect()
     }
 
     fn blocking(&self) -> impl Iterator<Item = &Obligation> {
@@ -439,7 +484,7 @@ impl Page<'_> {
     }
 
     fn action(&self, owed: &Obligation) -> Option<&Action> {
-        owed.call.as_ref().and_then(|call| self.state.action(&call.action))
+        owed.call.as_ref().and_then(|call| self.actions.get(call.action.as_str()).copied())
     }
 
     /// A call as a person recognises it.

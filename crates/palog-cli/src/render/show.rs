@@ -138,6 +138,43 @@ impl<'a> Show<'a> {
                 let status = child.status.as_deref().map_or_else(String::new, |s| format!(" ({})", clean_line(s)));
                 self.remark(out, time, &format!("a child ended{status}"))
             }
+            Data::MessageRevised(revised) if revised.removed == Some(true) => {
+                self.remark(out, time, "from here on the model does not see a message any more")
+            }
+            Data::MessageRevised(_) => self.remark(out, time, "from here on the model sees a message changed"),
+            Data::GrantAdded(grant) => {
+                let names = grant.names.iter().flatten().map(|name| clean_line(name)).collect::<Vec<_>>().join(", ");
+                let names = if names.is_empty() { String::new() } else { format!(" for {names}") };
+                self.remark(out, time, &format!("leave was given until it is revoked{names}"))
+            }
+            Data::GrantRevoked(_) => self.remark(out, time, "leave that was given was revoked"),
+            Data::LeaseAcquired(lease) => {
+                let what = format!("{} took the session (epoch {})", clean_line(&lease.holder), lease.epoch);
+                self.remark(out, time, &what)
+            }
+            Data::LeaseReleased(lease) => {
+                self.remark(out, time, &format!("the session was given up (epoch {})", lease.epoch))
+            }
+            Data::TaskOpened(task) => {
+                let goal = short(&self.value(&task.goal), 200);
+                self.remark(out, time, &format!("task {}: {goal}", clean_line(&task.task)))
+            }
+            Data::TaskClosed(task) => {
+                self.remark(out, time, &format!("task {} ended: {}", clean_line(&task.task), task.how))
+            }
+            Data::PlanRevised(plan) => {
+                let steps = count(plan.steps.len() as u64, "step", "steps");
+                let what = format!("plan {} of task {}: {steps}", plan.revision, clean_line(&plan.task));
+                self.remark(out, time, &what)
+            }
+            Data::CommandIssued(command) => {
+                let operation = command.operation.word().replace('_', " ");
+                self.remark(out, time, &format!("command: {operation} task {}", clean_line(&command.task)))
+            }
+            Data::CommandEnded(command) => {
+                self.remark(out, time, &format!("the command {} was {}", clean_line(&command.command), command.outcome))
+            }
+            Data::RedactionApplied(_) => self.remark(out, time, "content was taken out of the log"),
             Data::NoteAdded(note) if &*note.kind == "fragment" || &*note.kind == "torn" => self.remark(
                 out,
                 time,

@@ -81,6 +81,38 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, state: &State) -> io::Re
         let by = c.action.as_deref().map_or_else(String::new, |a| format!(", by {}", clean_line(a)));
         format!("{}  {}{by}", if c.ended { "ended" } else { "not known to have ended" }, clean_line(session))
     })?;
+    if let Some(lease) = &state.lease {
+        let until = lease.expires.as_deref().map_or_else(String::new, |time| format!(" until {}", clean_line(time)));
+        row(out, "held by", format!("{} (epoch {}){until}", clean_line(&lease.holder), lease.epoch))?;
+    }
+    section(out, style, "Tasks", state.tasks.iter(), |t| {
+        let done = t.steps.iter().filter(|step| step.status == palog::events::StepStatus::Done).count();
+        let plan = format!("plan {}, {done} of {} done", t.plan_revision, count(t.steps.len() as u64, "step", "steps"));
+        format!(
+            "{}{}  {}  {plan}",
+            t.status,
+            if t.replanning { ", to be planned anew" } else { "" },
+            clean_line(&t.task)
+        )
+    })?;
+    section(out, style, "Commands", state.commands.iter(), |c| {
+        let stale = if c.stale { ", for another plan" } else { "" };
+        format!("{}{stale}  {}  {}", c.status, c.operation.word().replace('_', " "), clean_line(&c.task))
+    })?;
+    section(out, style, "Grants", state.grants.iter().filter(|g| !g.revoked), |g| {
+        let names = g.names.as_ref().map_or_else(|| "anything".to_owned(), |names| names.join(", "));
+        format!("{}  {}", clean_line(&names), clean_line(&g.grant))
+    })?;
+    section(out, style, "Held", state.resources.iter().filter(|r| r.held), |r| {
+        format!("{}  {}", clean_line(r.kind.as_deref().unwrap_or("resource")), clean_line(&r.resource))
+    })?;
+    section(out, style, "Checkpoints", state.checkpoints.iter(), |c| {
+        let flaw = c.flaws.first().map_or_else(|| "valid".to_owned(), |flaw| format!("invalid: {}", short(flaw, 120)));
+        format!("{}  {flaw}", clean_line(&c.checkpoint))
+    })?;
+    section(out, style, "Without effect", state.void.iter(), |v| {
+        format!("{}  {}", clean_line(&v.kind), clean_line(&v.at.event))
+    })?;
     section(out, style, "Observations", state.observations.iter(), |o| {
         format!(
             "{}  {}  {}",

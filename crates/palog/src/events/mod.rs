@@ -2,13 +2,19 @@
 
 mod action;
 mod conversation;
+mod ownership;
 mod projection;
 mod record;
+mod work;
+mod world;
 
 pub use action::*;
 pub use conversation::*;
+pub use ownership::*;
 pub use projection::*;
 pub use record::*;
+pub use work::*;
+pub use world::*;
 
 use crate::json::{Raw, Value};
 
@@ -118,6 +124,7 @@ events! {
     LogOpened<'a> = "log.opened",
     LogClosed<'a> = "log.closed",
     SourceOpened<'a> = "source.opened",
+    SourceChanged<'a> = "source.changed",
     ObservationRecorded<'a> = "observation.recorded",
     ConfigSet<'a> = "config.set",
     TurnStarted<'a> = "turn.started",
@@ -133,14 +140,51 @@ events! {
     ActionReconciled<'a> = "action.reconciled",
     ApprovalRequested<'a> = "approval.requested",
     ApprovalEnded<'a> = "approval.ended",
+    GrantAdded<'a> = "grant.added",
+    GrantRevoked<'a> = "grant.revoked",
     ContextCompacted<'a> = "context.compacted",
+    MessageRevised<'a> = "message.revised",
     BranchMoved<'a> = "branch.moved",
     ChildSpawned<'a> = "child.spawned",
     ChildEnded<'a> = "child.ended",
+    RedactionApplied<'a> = "redaction.applied",
     NoteAdded<'a> = "note.added",
+    LeaseAcquired<'a> = "lease.acquired",
+    LeaseRenewed<'a> = "lease.renewed",
+    LeaseReleased<'a> = "lease.released",
+    TaskOpened<'a> = "task.opened",
+    TaskClosed<'a> = "task.closed",
+    AttemptStarted<'a> = "attempt.started",
+    AttemptEnded<'a> = "attempt.ended",
+    PlanRevised<'a> = "plan.revised",
+    StepChanged<'a> = "step.changed",
+    CommandIssued<'a> = "command.issued",
+    CommandEnded<'a> = "command.ended",
+    CheckpointCreated<'a> = "checkpoint.created",
+    CheckpointRestored<'a> = "checkpoint.restored",
+    WorkspaceRecorded<'a> = "workspace.recorded",
+    ArtifactRecorded<'a> = "artifact.recorded",
+    ResourceAcquired<'a> = "resource.acquired",
+    ResourceReleased<'a> = "resource.released",
 }
 
 impl<'a> Data<'a> {
+    /// The types that may still change, until a second producer writes them (spec 03).
+    pub const EXPERIMENTAL: &'static [&'static str] = &[
+        "task.opened",
+        "task.closed",
+        "attempt.started",
+        "attempt.ended",
+        "plan.revised",
+        "step.changed",
+        "command.issued",
+        "command.ended",
+        "checkpoint.created",
+        "checkpoint.restored",
+        "resource.acquired",
+        "resource.released",
+    ];
+
     /// Refuses what the types alone cannot tell.
     fn checked(self) -> Result<Self, serde_json::Error> {
         match &self {
@@ -185,7 +229,21 @@ impl<'a> Data<'a> {
                     }
                 }
             }
+            Data::MessageRevised(d) => d.parts.iter_mut().flatten().for_each(|p| p.values_mut(&mut found)),
             Data::ChildEnded(d) => found.extend(&mut d.output),
+            Data::TaskOpened(d) => {
+                found.push(&mut d.goal);
+                found.extend(&mut d.acceptance);
+            }
+            Data::TaskClosed(d) => found.extend(&mut d.reason),
+            Data::AttemptEnded(d) => found.extend(&mut d.reason),
+            Data::PlanRevised(d) => {
+                found.extend(d.steps.iter_mut().filter_map(|step| step.title.as_mut()));
+                found.extend(&mut d.reason);
+            }
+            Data::CommandIssued(d) => found.extend(&mut d.input),
+            Data::CommandEnded(d) => found.extend(&mut d.reason),
+            Data::WorkspaceRecorded(d) => found.extend(&mut d.diff),
             Data::NoteAdded(d) => {
                 found.extend(&mut d.text);
                 found.extend(&mut d.bytes);
@@ -202,6 +260,20 @@ impl<'a> Data<'a> {
             | Data::ApprovalRequested(_)
             | Data::BranchMoved(_)
             | Data::ChildSpawned(_)
+            | Data::SourceChanged(_)
+            | Data::GrantAdded(_)
+            | Data::GrantRevoked(_)
+            | Data::RedactionApplied(_)
+            | Data::LeaseAcquired(_)
+            | Data::LeaseRenewed(_)
+            | Data::LeaseReleased(_)
+            | Data::AttemptStarted(_)
+            | Data::StepChanged(_)
+            | Data::CheckpointCreated(_)
+            | Data::CheckpointRestored(_)
+            | Data::ArtifactRecorded(_)
+            | Data::ResourceAcquired(_)
+            | Data::ResourceReleased(_)
             | Data::Other(..) => {}
         }
         found

@@ -88,6 +88,16 @@ wire! {
         tokens_after?: u64,
     }
 
+    /// `message.revised`: the model sees another content from here on, or none (spec 03).
+    pub struct MessageRevised<'a> {
+        /// The event of the message.
+        message: Str<'a>,
+        /// What stands in place of its parts.
+        parts?: Vec<Part<'a>>,
+        /// `true`: the model does not see it any more.
+        removed?: bool,
+    }
+
     /// `branch.moved`: the head is another event (spec 03).
     pub struct BranchMoved<'a> {
         /// The new head, or `root`.

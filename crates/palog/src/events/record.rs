@@ -43,6 +43,32 @@ words! {
         Transferred = "transferred",
     }
 
+    /// What happened to a source (spec 03).
+    pub enum SourceChange {
+        /// Somebody else went on with it in another place.
+        GrownElsewhere = "grown_elsewhere",
+        /// Records at its end are gone.
+        Truncated = "truncated",
+        /// It holds other records than before.
+        Rewritten = "rewritten",
+        /// It is gone.
+        Vanished = "vanished",
+        /// Records in its middle are missing.
+        Gap = "gap",
+    }
+
+    /// What a fork works in (spec 03).
+    pub enum ForkWorkspace {
+        /// In its parent's workspace.
+        Same = "same",
+        /// In a copy of it.
+        Copy = "copy",
+        /// In one that was made from a checkpoint.
+        Checkpoint = "checkpoint",
+        /// In none.
+        None = "none",
+    }
+
     /// What a log is to its parent (spec 03).
     pub enum ParentMode {
         /// Another branch of the same history; the parent may go on.
@@ -91,6 +117,8 @@ wire! {
         action?: Str<'a>,
         /// What this log is to its parent.
         mode: ParentMode,
+        /// What a fork works in; absent = nobody said.
+        workspace?: ForkWorkspace,
     }
 
     /// `log.opened`: seq 0 of every log (spec 03).
@@ -139,6 +167,16 @@ wire! {
         order: SourceOrder,
     }
 
+    /// `source.changed`: a source is not any more what it was (spec 03).
+    pub struct SourceChanged<'a> {
+        /// The source.
+        source: Str<'a>,
+        /// What happened to it.
+        how: SourceChange,
+        /// Where it differs from before, in bytes.
+        at?: u64,
+    }
+
     /// `observation.recorded`: what somebody saw, which changes no state (spec 03, spec 05 "Observations").
     pub struct ObservationRecorded<'a> {
         /// What was seen: `waiting`, `busy`, `idle`, `owner_alive`, `task`, `output` … (open).
@@ -185,6 +223,18 @@ wire! {
     pub struct KeptRecord<'a> {
         /// The record, verbatim.
         record: Value<'a>,
+    }
+
+    /// `redaction.applied`: content was taken out (spec 03).
+    pub struct RedactionApplied<'a> {
+        /// The events whose content was taken out.
+        events?: Vec<Str<'a>>,
+        /// The blobs that were deleted.
+        blobs?: Vec<Str<'a>>,
+        /// The kept sources of which something was deleted.
+        sources?: Vec<Str<'a>>,
+        /// Why, in words that give nothing away.
+        reason?: Str<'a>,
     }
 
     /// `note.added`: record keeping that changes no state but the title (spec 03).

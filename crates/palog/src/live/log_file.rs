@@ -287,7 +287,8 @@ impl LogFile {
         }
     }
 
-    /// Compares the log with what the caller takes for granted, and gives each draft its epoch.
+    /// Compares the log with what the caller takes for granted, and gives each draft its epoch (R-EVT-015): an acquisition its
+    /// own.
     fn check(&self, drafts: &mut [Draft<'_>], expect: Expect) -> Result<(), AppendError> {
         let head = self.head.cursor;
         let moved = match expect.head {
@@ -305,7 +306,8 @@ impl LogFile {
             return Err(AppendError::StaleEpoch { newest });
         }
         for draft in drafts {
-            draft.epoch = draft.epoch.or(expect.epoch).or(newest);
+            let acquired = if let Data::LeaseAcquired(lease) = &draft.data { Some(lease.epoch) } else { None };
+            draft.epoch = draft.epoch.or(acquired).or(expect.epoch).or(newest);
             if let Some(newest) = newest.filter(|newest| draft.epoch.is_some_and(|epoch| epoch < *newest)) {
                 return Err(AppendError::StaleEpoch { newest });
             }

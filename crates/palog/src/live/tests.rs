@@ -175,6 +175,22 @@ fn an_append_is_refused_where_the_head_is_another() {
     assert_eq!(scene.events().len(), 4);
 }
 
+/// R-EVT-015
+#[test]
+fn an_acquisition_is_written_under_its_own_epoch_and_so_is_what_follows() {
+    let scene = Scene::new();
+    let mut log = scene.create();
+    let acquired = |epoch| crate::events::LeaseAcquired { epoch, holder: "w".into(), ttl: None };
+    let mut lease = Draft::new("l1", ActorKind::Harness, acquired(4));
+    log.append(&mut lease, ANY, Durability::Flush).expect("nobody holds it");
+    assert_eq!((lease.epoch, log.epoch()), (Some(4), Some(4)));
+    let mut next = event(1);
+    log.append(&mut next, ANY, Durability::Flush).expect("the holder goes on");
+    assert_eq!(next.epoch, Some(4));
+    let refused = log.append(&mut Draft::new("l2", ActorKind::Harness, acquired(3)), ANY, Durability::Flush);
+    assert!(matches!(refused.expect_err("stale"), AppendError::StaleEpoch { newest: 4 }));
+}
+
 #[test]
 fn a_lower_epoch_is_refused_and_the_newest_is_given_on() {
     let scene = Scene::new();

@@ -7,10 +7,11 @@ use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, Severity};
 use crate::events::{
-    ActionProposed, ContextCompacted, Data, LogOpened, MessageAdded, ParentMode, Part, Role, WindowItem,
+    ActionProposed, ContextCompacted, Data, LogOpened, MessageAdded, MessageRevised, ParentMode, Part, Role, WindowItem,
 };
+use crate::fence::Fence;
 use crate::json::Raw;
 use crate::project::content::LeftOutReason;
 use crate::project::path::{Key, NodeKind, NodeRef, PathIndex, key};
@@ -81,8 +82,9 @@ pub(super) struct Seen<'s> {
 /// What the messages of a window, and of the path behind it, are taken from.
 #[derive(Debug, Default)]
 struct Compactions {
-    /// The payload of the last compaction with a window.
+    /// The payload of the last compaction with a window, and its seq.
     window: Option<String>,
+    since: u64,
     /// What was pruned on the whole path.
     pruned: HashSet<Key>,
     /// What was pruned after that window, which holds for content that the window replaced as well.
@@ -96,6 +98,10 @@ pub(super) struct Reading<R> {
     index: PathIndex,
     /// Where each action was proposed.
     proposed: HashMap<Key, u64>,
+    /// Where each message was revised: seq and place.
+    revised: HashMap<Key, Vec<(u64, u64)>>,
+    /// The events before this one count.
+    limit: u64,
     path: Vec<NodeRef>,
     /// The event before which the context is asked for, and its response.
     before: Option<(String, Option<String>)>,
@@ -124,6 +130,8 @@ impl<R: Read + Seek> Reading<R> {
     /// Reads `log` once, up to the point in question.
     pub(super) fn open(mut log: R, at: At<'_>) -> Result<Self, ContextError> {
         let (mut faults, mut index, mut proposed) = (Diagnostics::default(), PathIndex::default(), HashMap::new());
+        let mut fence = Fence::default();
+        let (mut revised, mut limit) = (HashMap::<Key, Vec<(u64, u64)>>::new(), u64::MAX);
         let mut elsewhere = None;
         log.seek(SeekFrom::Start(0))?;
         scan(&mut log, &mut faults, |event, line, faults| {
@@ -133,16 +141,27 @@ impl<R: Read + Seek> Reading<R> {
                 return if elsewhere.is_some() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
             }
             let data = match event.kind.as_str() {
-                "log.opened" | "message.added" | "context.compacted" | "branch.moved" | "action.proposed" => {
+                "log.opened" | "message.added" | "message.revised" | "context.compacted" | "branch.moved"
+                | "action.proposed" | "lease.acquired" | "lease.released" | "attempt.started" => {
                     payload(event, line, faults)
                 }
                 other => Data::Other(other.into(), event.data.borrowed()),
             };
+            if fence.admit(event, &data).is_some_and(|found| found.severity == Severity::Void) {
+                index.pass(event);
+                return ControlFlow::Continue(());
+            }
             if let Data::LogOpened(opened) = &data {
                 elsewhere = Elsewhere::of(opened);
             }
             if let Data::ActionProposed(action) = &data {
                 proposed.entry(key(&action.action)).or_insert(line.offset);
+            }
+            if let Data::MessageRevised(revision) = &data {
+                revised.entry(key(&revision.message)).or_default().push((event.seq, line.offset));
+            }
+            if matches!(at, At::Before(id) if id == event.id.as_str()) {
+                limit = limit.min(event.seq);
             }
             if let Some(fault) = index.push(event, &data, line.offset) {
                 faults.push(fault);
@@ -167,7 +186,7 @@ impl<R: Read + Seek> Reading<R> {
                 (path, Some((id.to_owned(), response)))
             }
         };
-        Ok(Reading { lines, index, proposed, path, before, elsewhere, faults })
+        Ok(Reading { lines, index, proposed, revised, limit, path, before, elsewhere, faults })
     }
 
     /// Shows every message of the context to `visit`, in the order in which the model sees them. Returns what the log does
@@ -232,6 +251,7 @@ impl<R: Read + Seek> Reading<R> {
                 found.pruned_after.extend(pruned);
                 if compaction.window.is_some() {
                     found.window = Some(event.data.get().to_owned());
+                    found.since = event.seq;
                     from = at + 1;
                 }
             }
@@ -248,6 +268,14 @@ impl<R: Read + Seek> Reading<R> {
         named: Option<&HashSet<Key>>,
         visit: &mut impl FnMut(&Seen<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
+        // A window that replaces the content of a message knows what came before it.
+        let later_than = if parts.is_some() { Some(compactions.since) } else { None };
+        let text = self.revision(node, later_than)?;
+        let revision: Option<MessageRevised<'_>> = text.as_deref().map(serde_json::from_str).transpose()?;
+        if revision.as_ref().is_some_and(|r| r.removed == Some(true)) {
+            return Ok(());
+        }
+        let parts = revision.as_ref().and_then(|r| r.parts.as_deref()).or(parts);
         let before = &self.before;
         let shown = message(&mut self.lines, node, |id, message, ext| {
             let response = message.response.as_deref();
@@ -267,6 +295,18 @@ impl<R: Read + Seek> Reading<R> {
             })
         })?;
         shown.unwrap_or(Ok(()))
+    }
+
+    /// The payload of the last revision of a message, if it is later than the event with the seq `later_than` (R-STA-010).
+    fn revision(&mut self, node: NodeRef, later_than: Option<u64>) -> io::Result<Option<String>> {
+        if self.revised.is_empty() {
+            return Ok(None);
+        }
+        let key = key(&self.lines.event(node.locator)?.id);
+        let revisions = self.revised.get(&key).map(Vec::as_slice).unwrap_or_default().iter();
+        let counts = |(seq, _): &&(u64, u64)| *seq < self.limit && later_than.is_none_or(|since| *seq > since);
+        let Some(place) = revisions.rev().find(counts).map(|(_, place)| *place) else { return Ok(None) };
+        Ok(Some(self.lines.event(place)?.data.get().to_owned()))
     }
 
     /// What was proposed as `action`, with members of vendors, or `None` if nothing was.
@@ -295,4 +335,67 @@ fn message<R: Read + Seek, T>(
         Ok(Data::MessageAdded(message)) => Some(read(&event.id, &message, event.ext.as_ref())),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use serde_json::{Value, json};
+
+    use super::At;
+    use crate::project::context;
+    use crate::reduce::tests::Log;
+
+    /// The texts of a context.
+    fn texts(log: &Log, at: At<'_>) -> Vec<String> {
+        let context = context(Cursor::new(log.text()), at, None).expect("a context");
+        let messages = serde_json::to_value(&context).expect("it serialises")["messages"].clone();
+        let parts = messages
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|m| m["content"].as_array().cloned().unwrap_or_default());
+        parts.filter_map(|part| part["text"].as_str().map(str::to_owned)).collect()
+    }
+
+    fn says(log: Log, id: &str, epoch: Option<u64>, text: &str) -> Log {
+        let mut more = json!({"id": id});
+        if let Some(epoch) = epoch {
+            more["epoch"] = json!(epoch);
+        }
+        log.with("message.added", json!({"role": "user", "parts": [{"type": "text", "text": text}]}), more)
+    }
+
+    fn revises(log: Log, message: &str, more: Value) -> Log {
+        let mut data = json!({"message": message});
+        crate::reduce::tests::merge(&mut data, more);
+        log.add("message.revised", data)
+    }
+
+    /// R-STA-010
+    #[test]
+    fn a_revised_message_is_seen_with_its_new_content_from_then_on() {
+        let parts = |text: &str| json!({"parts": [{"type": "text", "text": text}]});
+        let log = says(says(Log::live(), "a", None, "one"), "b", None, "two");
+        let log = revises(revises(log, "a", parts("uno")), "a", parts("eins"));
+        assert_eq!(texts(&log, At::Head), ["eins", "two"]);
+        assert_eq!(texts(&log, At::Seq(3)), ["uno", "two"]);
+        assert_eq!(texts(&log, At::Seq(2)), ["one", "two"]);
+        assert_eq!(texts(&log, At::Before("b")), ["one"], "it was revised later");
+        let removed = revises(log.clone(), "b", json!({"removed": true}));
+        assert_eq!(texts(&removed, At::Head), ["eins"]);
+        let window = json!({"window": [{"event": "a", "parts": [{"type": "text", "text": "cut"}]}, {"event": "b"}]});
+        let compacted = log.add("context.compacted", window);
+        assert_eq!(texts(&compacted, At::Head), ["cut", "two"], "a window knows what came before it");
+        assert_eq!(texts(&revises(compacted, "a", parts("neuf")), At::Head), ["neuf", "two"]);
+    }
+
+    /// R-OWN-001
+    #[test]
+    fn what_came_too_late_is_no_part_of_the_context() {
+        let log = says(Log::live().lease(2), "a", Some(2), "one");
+        let log = says(says(log, "late", Some(1), "too late"), "b", Some(2), "two");
+        assert_eq!(texts(&log, At::Head), ["one", "two"]);
+    }
 }

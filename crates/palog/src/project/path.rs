@@ -52,7 +52,7 @@ pub struct NodeRef {
     pub inferred: bool,
 }
 
-/// 40 bytes for each event that can lie on a path.
+/// 48 bytes for each event that can lie on a path.
 #[derive(Debug)]
 struct Node {
     seq: u64,
@@ -63,6 +63,8 @@ struct Node {
     parent: u32,
     /// What it hangs under until its parent comes.
     before: u32,
+    /// A node further up that it hangs under for good; itself where there is none.
+    up: u32,
     /// The head once it had come: itself, unless an event before it named it as its parent.
     head: u32,
     kind: NodeKind,
@@ -94,7 +96,7 @@ struct Waiting {
 
 /// An index of all paths of a log, built event by event (spec 04, "The path").
 ///
-/// Memory is about 24 bytes for each event and 40 more for each that can lie on a path; no payload is kept.
+/// Memory is about 24 bytes for each event and 48 more for each that can lie on a path; no payload is kept.
 #[derive(Debug)]
 pub struct PathIndex {
     nodes: Vec<Node>,
@@ -111,6 +113,15 @@ impl Default for PathIndex {
 }
 
 impl PathIndex {
+    /// Takes in an event that changes nothing, because its epoch was over: one that names it as its parent stands under the
+    /// head of that time.
+    pub(super) fn pass(&mut self, event: &Event<'_>) {
+        let id = key(&event.id);
+        if !self.awaited.contains_key(&id) {
+            self.stands.entry(id).or_insert(Stands::Under(self.head));
+        }
+    }
+
     /// Takes in the next event. `locator` is where the caller finds it again: the offset of its line in bytes.
     ///
     /// A line or an id that is there already, and the replay of a record, put nothing on the path. Returns what is wrong
@@ -141,7 +152,8 @@ impl PathIndex {
         let before = match waiters.first() {
             None => self.head,
             Some(first) => {
-                Some(self.nodes[*first as usize].before).filter(|b| !self.is_under(*b, &waiters)).unwrap_or(ROOT)
+                let before = self.nodes[*first as usize].before;
+                if self.is_under(before, &waiters) { ROOT } else { before }
             }
         };
         let named = names.filter(|name| *name != "root");
@@ -165,11 +177,12 @@ impl PathIndex {
             _ => 0,
         };
         let before = if parent == AWAITED { before } else { parent };
-        self.nodes.push(Node { seq: event.seq, locator, response, parent, before, head: index, kind, cut });
-        for waiter in &waiters {
-            self.nodes[*waiter as usize].parent = index;
-        }
+        let up = if matches!(parent, AWAITED | ROOT) { index } else { parent };
         self.head = self.newest_under(&waiters).unwrap_or(index);
+        self.nodes.push(Node { seq: event.seq, locator, response, parent, before, up, head: index, kind, cut });
+        for waiter in &waiters {
+            (self.nodes[*waiter as usize].parent, self.nodes[*waiter as usize].up) = (index, index);
+        }
         self.nodes[index as usize].head = self.head;
         self.stands.insert(id, Stands::As(index));
         cut.then(|| {
@@ -284,37 +297,55 @@ impl PathIndex {
 
     /// The newest node that is one of `waiters` or hangs under one, and that nothing waited for: what waited for it hangs
     /// under it.
-    fn newest_under(&self, waiters: &[u32]) -> Option<u32> {
+    fn newest_under(&mut self, waiters: &[u32]) -> Option<u32> {
         let mut elsewhere = HashSet::new();
         let all = if waiters.is_empty() { 0 } else { u32::try_from(self.nodes.len()).ok()? };
-        (0..all).rev().find(|candidate| {
-            let mut index = *candidate;
-            while index != ROOT && !elsewhere.contains(&index) {
-                if waiters.binary_search(&index).is_ok() {
-                    return self.nodes[*candidate as usize].head == *candidate;
-                }
-                index = self.above(index, AWAITED).0;
+        for candidate in (0..all).rev() {
+            let top = self.top(candidate);
+            if elsewhere.contains(&top) {
+                continue;
             }
-            let mut index = *candidate;
-            while index != ROOT && elsewhere.insert(index) {
-                index = self.above(index, AWAITED).0;
+            if !self.is_under(top, waiters) {
+                elsewhere.insert(top);
+                continue;
             }
-            false
-        })
+            // What was the head when it came is the newest one behind it, as long as it still hangs there.
+            let head = self.nodes[candidate as usize].head;
+            if head == candidate || self.is_under(head, waiters) {
+                return Some(head);
+            }
+        }
+        None
     }
 
-    /// Whether `index` is one of `nodes` (in rising order) or hangs under one. All links made so far are free of loops.
-    fn is_under(&self, mut index: u32, nodes: &[u32]) -> bool {
-        if nodes.is_empty() || matches!(nodes, [only] if self.nodes[*only as usize].before == index) {
+    /// Whether `index` is one of `nodes` (in rising order, none of which has its parent yet) or hangs under one. All links
+    /// made so far are free of loops.
+    fn is_under(&mut self, mut index: u32, nodes: &[u32]) -> bool {
+        if nodes.is_empty() {
             return false;
         }
         while index != ROOT {
-            if nodes.binary_search(&index).is_ok() {
+            let top = self.top(index);
+            if nodes.binary_search(&top).is_ok() {
                 return true;
             }
-            index = self.above(index, AWAITED).0;
+            let top = &self.nodes[top as usize];
+            index = if top.parent == AWAITED { top.before } else { ROOT };
         }
         false
+    }
+
+    /// The node above `index` that hangs under nothing, or whose parent has not come.
+    fn top(&mut self, mut index: u32) -> u32 {
+        loop {
+            let up = self.nodes[index as usize].up;
+            if up == index {
+                return index;
+            }
+            // Each step halves the way for the next one.
+            self.nodes[index as usize].up = self.nodes[up as usize].up;
+            index = up;
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The transcript: the whole conversation in the order of the log, with the branches that were left (spec 04, "Transcript").
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, Severity};
 use crate::envelope::Event;
 use crate::events::{Applied, ApprovalOutcome, Data, Outcome, Part, Reconciled};
+use crate::fence::Fence;
 use crate::project::path::{Key, PathIndex, key};
 use crate::project::scan::{payload, scan};
 
@@ -102,7 +103,7 @@ pub struct Item<'a> {
     pub event: &'a Event<'a>,
     /// The payload.
     pub data: &'a Data<'a>,
-    /// Whether it belongs to the path of the head; `false` = to a branch that was left.
+    /// Whether it belongs to the path of the head; `false` = to a branch that was left, or to a writer whose epoch was over.
     pub live: bool,
     /// For `action.proposed`: what became of the action in the whole log.
     pub fate: Option<Fate>,
@@ -132,6 +133,17 @@ fn is_shown(data: &Data<'_>) -> bool {
         | Data::BranchMoved(_)
         | Data::ChildSpawned(_)
         | Data::ChildEnded(_)
+        | Data::MessageRevised(_)
+        | Data::GrantAdded(_)
+        | Data::GrantRevoked(_)
+        | Data::LeaseAcquired(_)
+        | Data::LeaseReleased(_)
+        | Data::TaskOpened(_)
+        | Data::TaskClosed(_)
+        | Data::PlanRevised(_)
+        | Data::CommandIssued(_)
+        | Data::CommandEnded(_)
+        | Data::RedactionApplied(_)
         | Data::NoteAdded(_) => true,
         Data::LogOpened(_)
         | Data::LogClosed(_)
@@ -143,6 +155,17 @@ fn is_shown(data: &Data<'_>) -> bool {
         | Data::ModelRequested(_)
         | Data::ModelResponse(_)
         | Data::ActionStarted(_)
+        | Data::SourceChanged(_)
+        | Data::LeaseRenewed(_)
+        | Data::AttemptStarted(_)
+        | Data::AttemptEnded(_)
+        | Data::StepChanged(_)
+        | Data::CheckpointCreated(_)
+        | Data::CheckpointRestored(_)
+        | Data::WorkspaceRecorded(_)
+        | Data::ArtifactRecorded(_)
+        | Data::ResourceAcquired(_)
+        | Data::ResourceReleased(_)
         | Data::Kept(..)
         | Data::Other(..) => false,
     }
@@ -162,9 +185,15 @@ pub fn transcript<R: Read + Seek>(
 ) -> io::Result<Diagnostics> {
     let (mut faults, mut index) = (Diagnostics::default(), PathIndex::default());
     let (mut fates, mut requests) = (HashMap::<Key, Fate>::new(), HashMap::<Key, Key>::new());
+    let (mut fence, mut void) = (Fence::default(), HashSet::new());
     log.seek(SeekFrom::Start(0))?;
     scan(&mut log, &mut faults, |event, line, faults| {
         let data = payload(event, line, faults);
+        if fence.admit(event, &data).is_some_and(|found| found.severity == Severity::Void) {
+            index.pass(event);
+            void.insert(event.seq);
+            return ControlFlow::Continue(());
+        }
         if let Some(fault) = index.push(event, &data, line.offset) {
             faults.push(fault);
         }
@@ -208,7 +237,8 @@ pub fn transcript<R: Read + Seek>(
             Data::ActionProposed(proposed) => Some(fates.get(&key(&proposed.action)).copied().unwrap_or_default()),
             _ => None,
         };
-        visit(&Item { event, data: &data, live: live.has(&event.id), fate })
+        let live = live.has(&event.id) && !void.contains(&event.seq);
+        visit(&Item { event, data: &data, live, fate })
     })?;
     Ok(faults)
 }

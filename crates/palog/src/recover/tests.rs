@@ -1,5 +1,7 @@
 //! Verdicts, obligations and evidence.
 
+mod work;
+
 use serde_json::{Value, json};
 
 use super::{Context, Decision, EvidenceKind, Obligation, Recovery, Verdict, recover};
@@ -49,6 +51,39 @@ fn nothing_is_done_on_the_strength_of_a_corrupt_log() {
     assert_eq!(transferred.recovery().verdict, Verdict::Indeterminate);
 }
 
+/// R-REC-006, R-TRN-007
+#[test]
+fn a_read_that_was_cut_off_leaves_its_prompt_unanswered() {
+    let log = Log::live().prompt("p").call("r", "a", "read_local").start("a");
+    verdict(&log, Verdict::Ready, "R-REC-006");
+    assert_eq!(owed(&log.recovery(), "a")[0].0, Decision::Skip);
+}
+
+/// R-REC-016
+#[test]
+fn an_action_that_nobody_proposed_is_not_run() {
+    let log = Log::live().prompt("p").start("a").reconcile("a", "not_applied", "target_fenced");
+    owes(&log, "a", Decision::Ask, "R-REC-016", true);
+    verdict(&log, Verdict::AwaitingHuman, "R-REC-005");
+}
+
+/// R-REC-029
+#[test]
+fn a_continuation_of_a_log_that_is_not_at_hand_goes_on_only_with_a_person() {
+    let parent = |mode: &str| json!({"parent": {"log": "k", "mode": mode}});
+    let live = |mode: &str| {
+        let mut more = parent(mode);
+        crate::reduce::tests::merge(&mut more, json!({"records": ALL}));
+        Log::opened(more).prompt("p")
+    };
+    verdict(&live("continue"), Verdict::AwaitingHuman, "R-REC-005");
+    owes(&live("continue"), "s", Decision::Ask, "R-REC-029", true);
+    verdict(&live("fork"), Verdict::Ready, "R-REC-006");
+    let mut imported = parent("continue");
+    crate::reduce::tests::merge(&mut imported, json!({"derived": {"mapping": "test/1"}}));
+    verdict(&Log::opened(imported).source("main", &["usage"]).prompt("p"), Verdict::Ready, "R-REC-006");
+}
+
 /// R-REC-002
 #[test]
 fn a_log_is_closed_when_it_goes_on_elsewhere_or_nothing_blocks_its_end() {
@@ -87,6 +122,20 @@ fn an_unknown_is_reconciled_first() {
     assert_eq!((call.action.as_str(), call.name.as_deref()), ("a", Some("tool")));
     let queued = log.add("input.queued", json!({"input": "i", "parts": []}));
     verdict(&queued, Verdict::NeedsReconcile, "R-REC-004");
+}
+
+/// R-REC-007, R-REC-010
+#[test]
+fn a_call_that_the_log_does_not_hold_is_reconciled_first() {
+    let asked = Log::imported(&["usage"]).prompt("p").says("r").stop("r", "tool_use");
+    verdict(&asked, Verdict::NeedsReconcile, "R-REC-004");
+    let report = asked.state().pending[0].event.clone();
+    owes(&asked, &report, Decision::Reconcile, "R-REC-007", true);
+    let later = asked.prompt("q").says("s").stop("s", "end_turn");
+    verdict(&later, Verdict::Idle, "R-REC-006");
+    owes(&later, &report, Decision::Reconcile, "R-REC-010", false);
+    let live = Log::live().prompt("p").says("r").stop("r", "tool_use");
+    verdict(&live, Verdict::NeedsReconcile, "R-REC-004");
 }
 
 /// R-REC-008
@@ -320,11 +369,12 @@ fn a_prompt_on_the_screen_is_evidence_for_one_call_while_nothing_is_newer() {
 
 /// R-REC-025
 #[test]
-fn a_ready_session_may_hide_calls_where_nobody_records_proposals() {
+fn a_session_that_nothing_blocks_may_hide_calls_where_nobody_records_proposals() {
     let kinds = |log: &Log| log.recovery().evidence.iter().map(|e| e.kind).collect::<Vec<_>>();
     assert_eq!(kinds(&Log::imported(&["usage"]).prompt("p")), [EvidenceKind::UnseenCallsPossible]);
     assert_eq!(kinds(&Log::imported(&["action.proposed"]).prompt("p")), []);
-    assert_eq!(kinds(&Log::imported(&["usage"]).prompt("p").answer("r")), []);
+    assert_eq!(kinds(&Log::imported(&["usage"]).prompt("p").answer("r")), [EvidenceKind::UnseenCallsPossible]);
+    assert_eq!(kinds(&Log::live().prompt("p").answer("r").add("turn.ended", json!({"how": "complete"}))), []);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use serde::{Deserialize, Serialize};
+
 use super::attempt::{Attempt, End, Fate, Reconciliation};
 use super::path::{Adoptions, GroupId, Key};
 use super::sources::Sources;
@@ -15,7 +17,7 @@ use crate::json::Str;
 use crate::state::{Action, ActionState, Approval, ApprovalStatus, Count, Doubt, EventRef, State, Told};
 
 /// What is known of an action beside what its state holds.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Facts {
     /// Its place among the actions of the state; `None` = so far only results name it.
     slot: Option<usize>,
@@ -25,6 +27,8 @@ struct Facts {
     attempts: Vec<Attempt>,
     approvals: Vec<usize>,
     origin: Origin,
+    /// When it was proposed, or first mentioned.
+    since: u64,
 }
 
 impl Facts {
@@ -52,13 +56,17 @@ impl Facts {
 }
 
 /// What is known of a request for approval beside what its state holds.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Request {
     /// Whether there is a request, not only an end.
     made: bool,
     /// Whether its end would be recorded.
     ends_recorded: bool,
     ended: Option<ApprovalOutcome>,
+    /// Whether it lapsed with the plan or the task that it was made for (R-WRK-003, R-WRK-006).
+    withdrawn: bool,
+    /// When it was made.
+    since: u64,
     /// The source that tells of it first.
     source: Option<String>,
     /// What it answers, and its own events.
@@ -75,11 +83,17 @@ fn name_of(state: &State, facts: &Facts) -> String {
 pub(super) struct Mention<'e> {
     pub(super) event: &'e str,
     pub(super) seq: u64,
+    /// Its place in the order of all events, those of a parent included.
+    pub(super) order: u64,
     pub(super) cause: &'e [Str<'e>],
     pub(super) source: Option<&'e str>,
     pub(super) origin: Origin,
     pub(super) inherited: bool,
     pub(super) turn: usize,
+    /// The task that is worked on.
+    pub(super) task: Option<&'e str>,
+    /// The standing grant that an approval rests on.
+    pub(super) grant: Option<&'e str>,
     /// What it hangs under.
     pub(super) group: Option<GroupId>,
     /// Whether the start of an action that is proposed here would be recorded.
@@ -95,23 +109,32 @@ impl Mention<'_> {
 }
 
 /// All actions and requests of a log.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Actions {
     facts: Vec<Facts>,
+    #[serde(with = "super::snapshot::pairs")]
     by_id: HashMap<Box<str>, usize>,
     /// Beside the approvals of the state, one for one.
     requests: Vec<Request>,
     /// By id; one id may be used for several actions, and then stands for as many requests.
+    #[serde(with = "super::snapshot::pairs")]
     request_by_id: HashMap<Box<str>, Vec<usize>>,
     /// Digest of the arguments that each idempotency key stands for.
+    #[serde(with = "super::snapshot::pairs")]
     keys: HashMap<Box<str>, Box<str>>,
+    /// Requests that a new plan of a task, or its end, lets lapse.
+    #[serde(with = "super::snapshot::pairs")]
+    of_task: HashMap<Box<str>, Vec<usize>>,
     /// What has to be judged again, and what is not settled and told.
     dirty: BTreeSet<usize>,
     open: BTreeSet<usize>,
+    /// Those of this log that are unknown or running.
+    doubtful: BTreeSet<usize>,
     dirty_requests: BTreeSet<usize>,
     /// Those that were proposed under a parent that was still to come.
     hanging: Vec<(usize, GroupId)>,
     /// What was found wrong with the event at hand.
+    #[serde(skip)]
     pub(super) findings: Vec<Finding>,
 }
 
@@ -128,6 +151,7 @@ impl Actions {
             attempts: Vec::new(),
             approvals: Vec::new(),
             origin,
+            since: 0,
         });
         self.by_id.insert(id.into(), at);
         at
@@ -139,7 +163,7 @@ impl Actions {
         self.dirty.insert(at);
         if self.facts[at].slot.is_none() {
             self.facts[at].slot = Some(state.actions.len());
-            self.facts[at].origin = m.origin;
+            (self.facts[at].origin, self.facts[at].since) = (m.origin, m.order);
             state.actions.push(Action {
                 action: id.to_owned(),
                 name: None,
@@ -149,6 +173,7 @@ impl Actions {
                 doubt: None,
                 applied: Applied::Unknown,
                 told: Told::Nothing,
+                task: m.task.map(str::to_owned),
                 turn: Count(m.turn as u64),
                 passed_over: false,
                 inherited: m.inherited,
@@ -196,7 +221,8 @@ impl Actions {
         action.compensates = data.compensates.as_ref().map(ToString::to_string);
         action.idempotency_key = effect.and_then(|e| e.idempotency_key.as_ref()).map(ToString::to_string);
         action.proposed = Some(m.reference());
-        self.facts[at].origin = m.origin;
+        action.task = m.task.map(str::to_owned);
+        (self.facts[at].origin, self.facts[at].since) = (m.origin, m.order);
         if let Some(key) = &action.idempotency_key {
             let digest = self.keys.entry(key.as_str().into()).or_insert_with(|| (*data.args_digest).into());
             if **digest != *data.args_digest {
@@ -223,7 +249,7 @@ impl Actions {
     pub(super) fn end(&mut self, state: &mut State, data: &ActionEnded<'_>, m: &Mention<'_>) {
         let at = self.mention(state, &data.action, m);
         let attempt = self.facts[at].attempt(data.attempt);
-        let end = End { outcome: data.outcome, applied: data.applied, seq: m.seq, source: m.source.map(Key::of) };
+        let end = End { outcome: data.outcome, applied: data.applied, seq: m.order, source: m.source.map(Key::of) };
         let (code, rule, why) = match attempt.ends.iter().find(|e| e.applied != end.applied).or(attempt.ends.last()) {
             Some(other) if other.applied != end.applied => {
                 (Code::EndsDisagree, "R-ACT-003", format!("one end says {}, another {}", other.applied, end.applied))
@@ -244,7 +270,7 @@ impl Actions {
     pub(super) fn reconcile(&mut self, state: &mut State, data: &ActionReconciled<'_>, m: &Mention<'_>) {
         const FIRM: [&str; 5] = ["target_fenced", "executor_terminated", "act_deadline_passed", "child_log", "human"];
         let at = self.mention(state, &data.action, m);
-        let mut found = Reconciliation { outcome: data.outcome, human: &*data.basis == "human", seq: m.seq };
+        let mut found = Reconciliation { outcome: data.outcome, human: &*data.basis == "human", seq: m.order };
         if data.outcome == Reconciled::NotApplied && !FIRM.contains(&&*data.basis) {
             found.outcome = Reconciled::Unknown;
             self.findings.push(Finding {
@@ -305,6 +331,7 @@ impl Actions {
         approval.args_digest = data.args_digest.as_ref().map(ToString::to_string);
         approval.expires = data.expires.as_ref().map(|t| t.as_str().to_owned());
         approval.requested = Some(m.reference());
+        request.since = m.order;
     }
 
     /// The request `id` about an action: it joins the end that another source tells of (R-ACT-024), and a question joins
@@ -331,6 +358,7 @@ impl Actions {
         self.requests[at].ends_recorded |= m.ends_recorded;
         if state.approvals[at].requested.is_none() {
             state.approvals[at].requested = Some(m.reference());
+            self.requests[at].since = m.order;
         }
         at
     }
@@ -369,6 +397,9 @@ impl Actions {
         self.dirty_requests.insert(at);
         if let Some(of) = of {
             self.facts[of].approvals.push(at);
+            if let Some(task) = self.facts[of].slot.and_then(|slot| state.actions[slot].task.as_deref()) {
+                self.of_task.entry(task.into()).or_default().push(at);
+            }
         }
         state.approvals.push(Approval {
             approval: id.to_owned(),
@@ -376,6 +407,7 @@ impl Actions {
             kind,
             status: ApprovalStatus::Asked,
             scope: None,
+            grant: None,
             join: Join::Exact,
             attempt: Count(of.map_or(1, |of| self.facts[of].newest())),
             inherited: m.inherited,
@@ -415,6 +447,7 @@ impl Actions {
         if request.ended.is_none_or(|earlier| rank(data.outcome) > rank(earlier)) {
             request.ended = Some(data.outcome);
             approval.scope = data.scope;
+            approval.grant = m.grant.map(str::to_owned);
             approval.ended = Some(m.reference());
         }
         self.dirty_requests.insert(at);
@@ -430,47 +463,80 @@ impl Actions {
         for at in self.open.iter().chain(&self.dirty).copied().collect::<BTreeSet<_>>() {
             let facts = &self.facts[at];
             let Some(action) = facts.slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
-            let since = action.proposed.as_ref().map_or(action.seq, |p| p.seq);
-            action.starts_recorded &= sources.record(Recorded::ActionStarted, None, since.0);
+            action.starts_recorded &= sources.record(Recorded::ActionStarted, None, facts.since);
             self.dirty.insert(at);
         }
         for (at, request) in self.requests.iter_mut().enumerate().filter(|(_, r)| r.made && r.ended.is_none()) {
             let approval = &state.approvals[at];
             let asks_itself =
                 approval.kind == ApprovalKind::Question && approval.action.as_deref() == Some(&*approval.approval);
-            let since = approval.requested.as_ref().map_or(0, |r| r.seq.0);
             request.ends_recorded &=
-                asks_itself || sources.record(Recorded::ApprovalEnded, request.source.as_deref(), since);
+                asks_itself || sources.record(Recorded::ApprovalEnded, request.source.as_deref(), request.since);
             self.dirty_requests.insert(at);
         }
+    }
+
+    /// Lets the permissions of a task's actions lapse that have not begun (R-WRK-003, R-WRK-006).
+    pub(super) fn withdraw(&mut self, state: &State, task: &str) {
+        for at in self.of_task.remove(task).unwrap_or_default() {
+            let approval = &state.approvals[at];
+            let Some(of) = approval.action.as_deref().and_then(|id| self.by_id.get(id).copied()) else { continue };
+            let began = self.facts[of].known_attempt(approval.attempt.0).is_some_and(Attempt::began);
+            if approval.kind == ApprovalKind::Permission && !began {
+                self.requests[at].withdrawn = true;
+                self.dirty.insert(of);
+                self.dirty_requests.insert(at);
+            }
+        }
+    }
+
+    /// Takes over the actions of a parent's log: what happened there has no place in this one, a fork only inherits it
+    /// (R-FAM-002), and only what is recorded here as well counts as recorded.
+    pub(super) fn adopt(&mut self, state: &mut State, sources: &Sources, fork: bool) {
+        for (at, facts) in self.facts.iter_mut().enumerate() {
+            facts.origin = Origin::default();
+            self.dirty.insert(at);
+            if let Some(action) = facts.slot.and_then(|slot| state.actions.get_mut(slot)) {
+                action.inherited |= fork;
+            }
+        }
+        state.approvals.iter_mut().for_each(|approval| approval.inherited |= fork);
+        self.dirty_requests.extend(0..self.requests.len());
+        if !fork {
+            self.redeclare(state, sources);
+        }
+    }
+
+    /// The action with this id.
+    pub(super) fn known_action<'s>(&self, state: &'s State, id: &str) -> Option<&'s Action> {
+        state.actions.get(self.facts[*self.by_id.get(id)?].slot?)
+    }
+
+    /// Whether an action began to act, as far as anything tells.
+    pub(super) fn began(&self, id: &str) -> bool {
+        self.by_id.get(id).is_some_and(|at| self.facts[*at].attempts.iter().any(Attempt::began))
+    }
+
+    /// What became of the request with this id.
+    pub(super) fn request_status(&self, state: &State, id: &str) -> Option<ApprovalStatus> {
+        self.request_by_id.get(id)?.last().map(|at| state.approvals[*at].status)
+    }
+
+    /// The actions of this log that may have an effect, and nothing says which.
+    pub(super) fn in_doubt<'s>(&self, state: &'s State) -> impl Iterator<Item = &'s str> {
+        self.doubtful.iter().filter_map(|at| self.facts[*at].slot).map(|slot| state.actions[slot].action.as_str())
     }
 
     /// Brings the state up to date; `answered` is the newest turn that was.
     pub(super) fn settle(&mut self, state: &mut State, answered: Option<usize>, adoptions: &Adoptions) {
         for (at, group) in &self.hanging {
-            let Some(action) = self.facts[*at].slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
-            let proposed = action.proposed.as_ref().map_or(action.seq, |p| p.seq);
-            if let Some(adopted) = adoptions.of(Some(*group), proposed.0) {
+            let facts = &self.facts[*at];
+            let Some(action) = facts.slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
+            if let Some(adopted) = adoptions.of(Some(*group), facts.since) {
                 action.turn = Count(adopted.turn as u64);
             }
         }
-        for at in std::mem::take(&mut self.dirty) {
-            let facts = &self.facts[at];
-            let Some(slot) = facts.slot else { continue };
-            let (newest, verdict) = (facts.newest(), self.judge(facts, &state.actions[slot], state));
-            let action = &mut state.actions[slot];
-            (action.state, action.doubt, action.applied) = verdict;
-            action.told = facts.told;
-            action.attempt = Count(newest);
-            action.ended = facts.known_attempt(newest).and_then(|a| a.first_end.clone());
-            self.dirty_requests.extend(&facts.approvals);
-            if action.is_settled() && (action.told == Told::Result || !action.is_call()) {
-                action.passed_over = false;
-                self.open.remove(&at);
-            } else {
-                self.open.insert(at);
-            }
-        }
+        self.judge_anew(state);
         for at in &self.open {
             let Some(action) = self.facts[*at].slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
             let passed = !action.starts_recorded && answered.is_some_and(|turn| action.turn < Count(turn as u64));
@@ -484,9 +550,40 @@ impl Actions {
         }
     }
 
-    /// The actions that are not settled and told, in the order of their first mention by any event.
-    pub(super) fn open<'s>(&'s self, state: &'s State) -> impl Iterator<Item = &'s Action> {
-        self.open.iter().filter_map(|at| self.facts[*at].slot).map(|slot| &state.actions[slot])
+    /// Judges the actions and requests that something was told of.
+    pub(super) fn judge_anew(&mut self, state: &mut State) {
+        for at in std::mem::take(&mut self.dirty) {
+            let facts = &self.facts[at];
+            let Some(slot) = facts.slot else { continue };
+            let (newest, verdict) = (facts.newest(), self.judge(facts, &state.actions[slot], state));
+            let action = &mut state.actions[slot];
+            (action.state, action.doubt, action.applied) = verdict;
+            action.told = facts.told;
+            action.attempt = Count(newest);
+            action.ended = facts.known_attempt(newest).and_then(|a| a.first_end.clone());
+            self.dirty_requests.extend(&facts.approvals);
+            if matches!(action.state, ActionState::Unknown | ActionState::Running) && !action.inherited {
+                self.doubtful.insert(at);
+            } else {
+                self.doubtful.remove(&at);
+            }
+            if action.is_settled() && (action.told == Told::Result || !action.is_call()) {
+                action.passed_over = false;
+                self.open.remove(&at);
+            } else {
+                self.open.insert(at);
+            }
+        }
+        for at in std::mem::take(&mut self.dirty_requests) {
+            self.settle_request(state, at);
+        }
+    }
+
+    /// The actions that are not settled and told, in the order of their first mention by any event, each with when it was
+    /// proposed.
+    pub(super) fn open<'s>(&'s self, state: &'s State) -> impl Iterator<Item = (&'s Action, u64)> {
+        let facts = self.open.iter().map(|at| &self.facts[*at]);
+        facts.filter_map(|facts| Some((&state.actions[facts.slot?], facts.since)))
     }
 
     /// Where each action is first told of, and whether anything but results tells of it.
@@ -529,14 +626,14 @@ impl Actions {
         let ended =
             |outcomes: &[ApprovalOutcome]| requests.iter().any(|(_, o)| o.is_some_and(|o| outcomes.contains(&o)));
         let lapsed = [ApprovalOutcome::Expired, ApprovalOutcome::Withdrawn];
-        if ended(&[ApprovalOutcome::Denied]) {
-            return (ActionState::Denied, None, Applied::No);
-        }
         if facts.goes_on && newest == 1 {
             return (ActionState::Running, None, Applied::Yes);
         }
         if attempt.is_some_and(|a| !a.starts.is_empty()) {
             return (ActionState::Running, None, Applied::Unknown);
+        }
+        if ended(&[ApprovalOutcome::Denied]) {
+            return (ActionState::Denied, None, Applied::No);
         }
         if requests.iter().any(|(at, o)| o.is_none() && self.requests[*at].ends_recorded) {
             return (ActionState::Awaiting, None, Applied::No);
@@ -562,9 +659,13 @@ impl Actions {
         }
     }
 
-    /// How a request ended; a fork withdraws what it inherits.
+    /// How a request ended; a fork withdraws what it inherits, and a task what lapsed with its plan.
     fn outcome(&self, at: usize, state: &State) -> Option<ApprovalOutcome> {
-        self.requests[at].ended.or(state.approvals[at].inherited.then_some(ApprovalOutcome::Withdrawn))
+        match self.requests[at].ended {
+            None | Some(ApprovalOutcome::Granted) if self.requests[at].withdrawn => Some(ApprovalOutcome::Withdrawn),
+            None if state.approvals[at].inherited => Some(ApprovalOutcome::Withdrawn),
+            ended => ended,
+        }
     }
 
     fn settle_request(&self, state: &mut State, at: usize) {

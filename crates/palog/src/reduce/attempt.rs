@@ -1,11 +1,13 @@
 //! Attempts: what the events of one attempt of an action make of it (spec 04, "Actions").
 
+use serde::{Deserialize, Serialize};
+
 use super::path::Key;
 use crate::events::{Applied, Outcome, Reconciled};
 use crate::state::{Doubt, EventRef};
 
 /// What can be said of one attempt by its own events.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Attempt {
     pub(super) number: u64,
     /// The sources of its starts.
@@ -15,7 +17,7 @@ pub(super) struct Attempt {
     pub(super) reconciled: Option<Reconciliation>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct End {
     pub(super) outcome: Outcome,
     pub(super) applied: Applied,
@@ -23,7 +25,7 @@ pub(super) struct End {
     pub(super) source: Option<Key>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Reconciliation {
     pub(super) outcome: Reconciled,
     pub(super) human: bool,

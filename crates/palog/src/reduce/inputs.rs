@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::Origin;
 use crate::envelope::Event;
 use crate::events::{InputEnded, InputOutcome, InputQueued};
 use crate::state::{Count, EventRef, Input, InputStatus, State};
 
 /// What is known of an input beside what its state holds.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Facts {
     origin: Origin,
     /// It counts as given by a person or the calling program.
@@ -16,10 +18,11 @@ struct Facts {
 }
 
 /// All inputs of a log.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Inputs {
     /// Beside the inputs of the state, one for one.
     facts: Vec<Facts>,
+    #[serde(with = "super::snapshot::pairs")]
     by_id: HashMap<Box<str>, usize>,
     /// Those that were taken and that no message holds yet.
     taken: Vec<usize>,

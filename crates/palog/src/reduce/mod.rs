@@ -8,27 +8,42 @@
 
 mod actions;
 mod attempt;
+mod family;
 mod inputs;
+mod ownership;
 mod path;
+mod snapshot;
 mod sources;
 #[cfg(test)]
 pub(crate) mod tests;
 mod turns;
+mod work;
+mod world;
 
 use std::collections::HashMap;
 use std::io::{self, Read};
 
 use actions::{Actions, Mention};
+use family::Family;
+pub use family::reduce_with_parent;
 use inputs::Inputs;
+use ownership::Ownership;
 use path::{Adoption, GroupId, Node, Path, Placement};
 pub(crate) use path::{Key, KeyHasher, KeyMap};
+use serde::{Deserialize, Serialize};
+#[cfg(feature = "schema")]
+pub(crate) use snapshot::SnapshotOf;
+pub use snapshot::{SnapshotError, is_snapshot};
 use sources::Sources;
 use turns::{At, Conversation};
+use work::Work;
+use world::World;
 
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use crate::envelope::{ActorKind, CopyHow, Event, MAJOR, Time};
 use crate::events::{
-    ConfigSet, Data, Kind, LogOpened, MessageAdded, NoteAdded, ObservationRecorded, Part, Recorded, Role, SourceOpened,
+    ConfigSet, Data, Kind, LogOpened, MessageAdded, NoteAdded, ObservationRecorded, Part, Recorded, Role,
+    SourceChanged, SourceOpened,
 };
 pub(crate) use crate::order::Finding;
 use crate::order::Order;
@@ -54,7 +69,7 @@ pub fn reduce(input: impl Read) -> io::Result<(State, Diagnostics)> {
 }
 
 /// Where something is told of: a record of a source, or a line of the log.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Origin {
     /// Place of the source's name among [`Reducer::source_names`].
     source: Option<u32>,
@@ -75,9 +90,10 @@ enum Copied {
 }
 
 /// Reduces a log event by event (spec 04).
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Reducer {
     state: State,
+    #[serde(skip)]
     diagnostics: Diagnostics,
     order: Order,
     path: Path,
@@ -86,18 +102,47 @@ pub struct Reducer {
     inputs: Inputs,
     /// Messages that count as prompts.
     prompts: u64,
+    #[serde(with = "snapshot::pairs")]
     child_by_id: HashMap<Box<str>, usize>,
+    #[serde(with = "snapshot::pairs")]
     observation_by_name: HashMap<(Box<str>, Box<str>), usize>,
     sources: Sources,
     source_names: Vec<String>,
+    #[serde(with = "snapshot::pairs")]
     source_by_name: HashMap<Box<str>, u32>,
     title: Option<String>,
     /// Titles with the event that each is about.
     summaries: Vec<(Option<Key>, String)>,
+    #[serde(with = "snapshot::time")]
     latest: Option<Time<'static>>,
     /// Parents that were not there when they were named: key, name, who names them, where.
     missing: Vec<(Key, String, String, Origin)>,
+    ownership: Ownership,
+    work: Work,
+    world: World,
+    family: Family,
+    /// How many events the parent's log had that this one goes on from.
+    base: u64,
+    /// What was found wrong with the event at hand.
+    #[serde(skip)]
+    told: Vec<Finding>,
     settled: bool,
+}
+
+/// Tells of events about what the log does not have (R-WRK-007).
+#[derive(Debug)]
+struct Unknown<'r>(&'r mut Vec<Finding>);
+
+impl Unknown<'_> {
+    fn tell(&mut self, what: &str, id: &str) {
+        let why = format!("the {what} {id:?} is not in the log");
+        self.0.push(Finding { code: Code::UnknownSubject, severity: Severity::Warning, rule: "R-WRK-007", why });
+    }
+}
+
+/// A text that is kept.
+fn named(text: &Option<crate::json::Str<'_>>) -> Option<String> {
+    text.as_ref().map(ToString::to_string)
 }
 
 impl Default for Reducer {
@@ -128,6 +173,12 @@ impl Reducer {
             summaries: Vec::new(),
             latest: None,
             missing: Vec::new(),
+            ownership: Ownership::default(),
+            work: Work::default(),
+            world: World::default(),
+            family: Family::default(),
+            base: 0,
+            told: Vec::new(),
             settled: false,
         }
     }
@@ -159,6 +210,11 @@ impl Reducer {
         if event.palog != MAJOR {
             self.error(Code::UnsupportedVersion, "R-ENV-001", format!("major version {}", event.palog), event, line);
         }
+        let data = event.data();
+        let unread = Data::Other("".into(), event.data.borrowed());
+        if let Err(late) = self.is_current(event, data.as_ref().unwrap_or(&unread)) {
+            return self.report(late, event, line);
+        }
         match event.kind() {
             Kind::Unknown(name) | Kind::Vendor(name) if !event.is_ignorable() => {
                 let why = format!("{name} must be understood and is not known");
@@ -167,7 +223,7 @@ impl Reducer {
             Kind::Malformed(name) => self.error(Code::BadType, "R-ENV-014", format!("{name:?}"), event, line),
             Kind::Core(_) | Kind::Unknown(_) | Kind::Vendor(_) => {}
         }
-        match event.data() {
+        match data {
             Ok(data) => self.take(event, line, &data),
             Err(e) => self.error(Code::BadPayload, "R-ENV-013", format!("{}: {e}", event.kind), event, line),
         }
@@ -225,17 +281,18 @@ impl Reducer {
         if !matches!(copied, Copied::Again { .. }) {
             self.dispatch(event, data, copied, origin, placement);
         }
-        for finding in std::mem::take(&mut self.actions.findings) {
+        let found = self.actions.findings.drain(..).chain(self.told.drain(..)).collect::<Vec<_>>();
+        for finding in found {
             self.report_at(finding, event, origin);
         }
         if let Some(group) = placement.awaited_by {
             self.conversation.arrive(&event.id, group);
-            self.adopt(group, event.seq);
+            self.adopt_group(group, self.base + event.seq);
         }
     }
 
     /// What hangs in `group` belongs to the newest turn (R-TRN-010).
-    fn adopt(&mut self, group: GroupId, seq: u64) {
+    fn adopt_group(&mut self, group: GroupId, seq: u64) {
         self.path.adopt(group, Adoption { seq, turn: self.conversation.current() });
     }
 
@@ -256,12 +313,34 @@ impl Reducer {
             Data::MessageAdded(_) => Node::On,
             Data::ContextCompacted(_) => Node::Window,
             Data::BranchMoved(moved) => Node::Moves(&moved.to),
+            Data::MessageRevised(_) => Node::Aside,
             Data::LogOpened(_)
             | Data::LogClosed(_)
             | Data::SourceOpened(_)
+            | Data::SourceChanged(_)
             | Data::ObservationRecorded(_)
             | Data::ConfigSet(_)
+            | Data::GrantAdded(_)
+            | Data::GrantRevoked(_)
+            | Data::RedactionApplied(_)
             | Data::NoteAdded(_)
+            | Data::LeaseAcquired(_)
+            | Data::LeaseRenewed(_)
+            | Data::LeaseReleased(_)
+            | Data::TaskOpened(_)
+            | Data::TaskClosed(_)
+            | Data::AttemptStarted(_)
+            | Data::AttemptEnded(_)
+            | Data::PlanRevised(_)
+            | Data::StepChanged(_)
+            | Data::CommandIssued(_)
+            | Data::CommandEnded(_)
+            | Data::CheckpointCreated(_)
+            | Data::CheckpointRestored(_)
+            | Data::WorkspaceRecorded(_)
+            | Data::ArtifactRecorded(_)
+            | Data::ResourceAcquired(_)
+            | Data::ResourceReleased(_)
             | Data::Kept(..)
             | Data::Other(..) => Node::Off,
             Data::TurnStarted(_)
@@ -279,7 +358,7 @@ impl Reducer {
             | Data::ChildSpawned(_)
             | Data::ChildEnded(_) => Node::Beside,
         };
-        let placement = self.path.place(event, node);
+        let placement = self.path.place(event, self.base + event.seq, node);
         if placement.cycle {
             let why = format!(
                 "the parent {:?} comes after the event on the path",
@@ -301,8 +380,9 @@ impl Reducer {
 
     fn dispatch(&mut self, event: &Event<'_>, data: &Data<'_>, copied: Copied, origin: Origin, placement: Placement) {
         let inherited = matches!(copied, Copied::Inherited { .. });
+        let order = self.base + event.seq;
         let at = At {
-            seq: event.seq,
+            seq: order,
             group: placement.group,
             copied: inherited,
             context_only: copied == (Copied::Inherited { context_only: true }),
@@ -311,11 +391,14 @@ impl Reducer {
         let mention = Mention {
             event: &event.id,
             seq: event.seq,
+            order,
             cause: &event.cause,
             source,
             origin,
             inherited,
             turn: self.conversation.current(),
+            task: None,
+            grant: None,
             group: placement.group,
             starts_recorded: false,
             ends_recorded: false,
@@ -328,7 +411,7 @@ impl Reducer {
             Data::ConfigSet(data) => self.configure(data),
             Data::TurnStarted(data) => self.start_turn(data, at),
             Data::TurnEnded(data) => {
-                self.conversation.end(data, event.seq);
+                self.conversation.end(data, order);
                 self.inputs.pass(&mut self.state);
             }
             Data::InputQueued(data) => {
@@ -337,19 +420,25 @@ impl Reducer {
             }
             Data::InputEnded(data) => self.inputs.end(&mut self.state, data, origin),
             Data::MessageAdded(data) => self.message(data, event, at, &mention),
-            Data::ModelResponse(data) => self.conversation.model_response(data, at),
+            Data::ModelResponse(data) => self.conversation.model_response(data, &event.id, at),
             Data::ActionProposed(data) => {
-                let starts_recorded = self.records(Recorded::ActionStarted, None, event.seq);
-                self.actions.propose(&mut self.state, data, &Mention { starts_recorded, ..mention });
+                let starts_recorded = self.records(Recorded::ActionStarted, None, order);
+                let task = self.work.current(&self.state).map(str::to_owned);
+                let mention = Mention { starts_recorded, task: task.as_deref(), ..mention };
+                self.actions.propose(&mut self.state, data, &mention);
+                self.conversation.proposed();
             }
             Data::ActionStarted(data) => self.actions.start(&mut self.state, &data.action, data.attempt, &mention),
             Data::ActionEnded(data) => self.actions.end(&mut self.state, data, &mention),
             Data::ActionReconciled(data) => self.actions.reconcile(&mut self.state, data, &mention),
             Data::ApprovalRequested(data) => {
-                let ends_recorded = self.records(Recorded::ApprovalEnded, source, event.seq);
+                let ends_recorded = self.records(Recorded::ApprovalEnded, source, order);
                 self.actions.request(&mut self.state, data, &Mention { ends_recorded, ..mention });
             }
-            Data::ApprovalEnded(data) => self.actions.answer(&mut self.state, data, &mention),
+            Data::ApprovalEnded(data) => {
+                let grant = self.ownership.behind(&self.state, event).map(str::to_owned);
+                self.actions.answer(&mut self.state, data, &Mention { grant: grant.as_deref(), ..mention });
+            }
             Data::ContextCompacted(_) => self.state.counts.compactions.0 += u64::from(!inherited),
             Data::ChildSpawned(data) => {
                 let child = self.child(&data.child);
@@ -367,8 +456,34 @@ impl Reducer {
                 child.status = data.status.as_ref().map(ToString::to_string);
             }
             Data::NoteAdded(data) => self.note(data),
-            Data::ModelRequested(_) | Data::BranchMoved(_) | Data::Kept(..) | Data::Other(..) => {}
+            Data::SourceChanged(data) => self.change_source(data, order),
+            Data::GrantAdded(_)
+            | Data::GrantRevoked(_)
+            | Data::LeaseAcquired(_)
+            | Data::LeaseRenewed(_)
+            | Data::LeaseReleased(_) => self.dispatch_ownership(event, data),
+            Data::TaskOpened(_)
+            | Data::TaskClosed(_)
+            | Data::AttemptStarted(_)
+            | Data::AttemptEnded(_)
+            | Data::PlanRevised(_)
+            | Data::StepChanged(_)
+            | Data::CommandIssued(_)
+            | Data::CommandEnded(_) => self.dispatch_work(event, data, &mention),
+            Data::CheckpointCreated(_)
+            | Data::CheckpointRestored(_)
+            | Data::WorkspaceRecorded(_)
+            | Data::ArtifactRecorded(_)
+            | Data::ResourceAcquired(_)
+            | Data::ResourceReleased(_) => self.dispatch_world(event, data),
+            Data::ModelRequested(_)
+            | Data::MessageRevised(_)
+            | Data::BranchMoved(_)
+            | Data::RedactionApplied(_)
+            | Data::Kept(..)
+            | Data::Other(..) => {}
         }
+        self.watch_family(event, data, inherited);
     }
 
     fn open(&mut self, data: &LogOpened<'_>, event: &Event<'_>) {
@@ -386,18 +501,36 @@ impl Reducer {
             event: parent.event.as_ref().map(text),
             action: parent.action.as_ref().map(text),
             mode: parent.mode,
+            workspace: parent.workspace,
+            at_hand: false,
+            handed_over: None,
         });
         self.conversation.opened(self.state.records.contains(&Recorded::TurnEnded));
+        self.join_family(event.epoch);
     }
 
     fn open_source(&mut self, data: &SourceOpened<'_>, event: &Event<'_>) {
-        if self.sources.open(&mut self.state, data, event) {
+        if self.sources.open(&mut self.state, data, event, self.base + event.seq) {
             let Reducer { sources, state, actions, .. } = self;
             actions.redeclare(state, sources);
         }
         if self.conversation.current() == 0 && self.state.counts.messages == Count(0) {
-            let ends = self.records(Recorded::TurnEnded, None, event.seq);
+            let ends = self.records(Recorded::TurnEnded, None, self.base + event.seq);
             self.conversation.opened(ends);
+        }
+    }
+
+    /// `source.changed` (R-STA-009).
+    fn change_source(&mut self, data: &SourceChanged<'_>, order: u64) {
+        if !self.state.sources.contains_key(&*data.source) {
+            Unknown(&mut self.told).tell("source", &data.source);
+        }
+        if self.sources.change(&mut self.state, data, order) {
+            let Reducer { sources, state, actions, .. } = self;
+            actions.redeclare(state, sources);
+            if !self.records(Recorded::TurnEnded, None, order.saturating_sub(1)) {
+                self.conversation.suspend();
+            }
         }
     }
 
@@ -450,7 +583,7 @@ impl Reducer {
         self.conversation.start(data.turn.as_deref(), message, at.seq, ends_recorded, at.context_only);
         self.inputs.pass(&mut self.state);
         if let Some(group) = self.conversation.hangs_under(message) {
-            self.adopt(group, at.seq);
+            self.adopt_group(group, at.seq);
         }
     }
 
@@ -460,7 +593,7 @@ impl Reducer {
             match part {
                 Part::Result { action, r#final, .. } => self.actions.tell(action, *r#final, mention.origin),
                 // Where starts leave no trace, a call may have run as soon as the model has made it (R-ACT-015).
-                Part::Action { action } if !self.records(Recorded::ActionStarted, None, event.seq) => {
+                Part::Action { action } if !self.records(Recorded::ActionStarted, None, at.seq) => {
                     self.actions.mention(&mut self.state, action, mention);
                 }
                 _ => {}
@@ -482,7 +615,8 @@ impl Reducer {
         let typed = speaks && event.actor.kind == ActorKind::User && !results;
         let prompts = visible && speaks && matches!(event.actor.kind, ActorKind::User | ActorKind::Agent);
         self.prompts += u64::from(typed && !at.copied);
-        self.conversation.other_message(&event.id, at, prompts, results);
+        let harness = event.actor.kind == ActorKind::Harness;
+        self.conversation.other_message(&event.id, at, prompts, results, harness);
         if purpose == Some("summary") {
             self.inputs.pass(&mut self.state);
         }
@@ -506,8 +640,10 @@ impl Reducer {
     }
 
     fn note(&mut self, data: &NoteAdded<'_>) {
-        if &*data.kind != "summary" {
-            return;
+        match &*data.kind {
+            "summary" => {}
+            "torn" | "fragment" | "hole" | "unread" => return self.conversation.unreadable(),
+            _ => return,
         }
         let Some(title) = data.text.as_ref().and_then(|t| t.text()) else { return };
         let about = data.about.as_deref().map(Key::of);
@@ -559,6 +695,9 @@ impl Reducer {
         self.conversation.settle(&adoptions);
         let answered = self.conversation.answered();
         self.actions.settle(&mut self.state, answered, &adoptions);
+        self.ownership.show(&mut self.state);
+        self.work.settle(&mut self.state);
+        self.settle_family();
         let state = &mut self.state;
         state.unseen = sources::unseen(state);
         let summary = self.summaries.iter().rfind(|(about, _)| about.is_none_or(|about| self.path.has(&about)));
@@ -579,8 +718,8 @@ impl Reducer {
     fn pending(&self) -> Vec<Pending> {
         let mut pending = Vec::new();
         let mut unresolved: Vec<Count> = Vec::new();
-        for action in self.actions.open(&self.state).filter(|a| !a.inherited && !a.passed_over) {
-            let reads_only = action.state == ActionState::Unknown && action.only_reads();
+        for (action, since) in self.actions.open(&self.state).filter(|(a, _)| !a.inherited && !a.passed_over) {
+            let reads_only = matches!(action.state, ActionState::Unknown | ActionState::Running) && action.only_reads();
             let undelivered = action.is_settled() && action.told == Told::Nothing;
             if !action.is_settled() && !reads_only && action.doubt != Some(Doubt::Accepted) {
                 unresolved.push(action.turn);
@@ -588,7 +727,7 @@ impl Reducer {
             let (Some(turn), Some(proposed)) = (usize::try_from(action.turn.0).ok(), &action.proposed) else {
                 continue;
             };
-            if undelivered && !self.conversation.is_interrupted(turn, proposed.seq.0) {
+            if undelivered && !self.conversation.is_interrupted(turn, since) {
                 pending.push(Pending {
                     kind: PendingKind::Result,
                     event: action.ended.as_ref().unwrap_or(proposed).event.clone(),
@@ -597,6 +736,11 @@ impl Reducer {
                     turn: action.turn,
                 });
             }
+        }
+        for (event, turn) in self.conversation.lost_calls() {
+            let turn = Count(turn as u64);
+            unresolved.push(turn);
+            pending.push(Pending { kind: PendingKind::Call, event: event.to_owned(), action: None, input: None, turn });
         }
         let of = |kind, waiting: &turns::Waiting| Pending {
             kind,
@@ -674,6 +818,9 @@ impl Reducer {
                 let why = format!("the input {:?} waits to be given to the model", input.input);
                 found.push(Diagnostic::new(Code::QueuedPrompt, Severity::Info, place).rule("R-TRN-009").because(why));
             }
+        }
+        for Finding { code, severity, rule, why } in self.report_family() {
+            found.push(Diagnostic::new(code, severity, Place::default()).rule(rule).because(why));
         }
         found.into_iter().for_each(|d| self.diagnostics.push(d));
     }

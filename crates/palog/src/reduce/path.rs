@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::envelope::Event;
@@ -18,6 +19,20 @@ impl Key {
         let mut key = [0; 16];
         key.copy_from_slice(&digest[..16]);
         Key(key)
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&crate::blob::hex(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        let number = u128::from_str_radix(&text, 16).ok().filter(|_| text.len() == 32);
+        number.map(|n| Key(n.to_be_bytes())).ok_or_else(|| serde::de::Error::custom("a key is 32 hexadecimal digits"))
     }
 }
 
@@ -41,11 +56,11 @@ impl Hasher for KeyHasher {
 pub(crate) type KeyMap<V> = HashMap<Key, V, BuildHasherDefault<KeyHasher>>;
 
 /// The events that hang under one parent that is still to come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct GroupId(u32);
 
 /// The coming of a parent: what hangs under it belongs to a turn from then on (R-TRN-010).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Adoption {
     pub(super) seq: u64,
     pub(super) turn: usize,
@@ -62,7 +77,7 @@ impl Adoptions {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Group {
     /// While the parent is still to come, the group that the head was in; afterwards the group that the parent is in.
     outer: Option<GroupId>,
@@ -83,6 +98,8 @@ pub(super) enum Node<'e> {
     Window,
     /// It makes another event the head; nothing of the control state may depend on it.
     Moves(&'e str),
+    /// It changes how a message is seen, and is not on the path; nothing of the control state may depend on it.
+    Aside,
     /// It lies on the path if it names a parent.
     Beside,
     /// It can be a parent and puts nothing on the path.
@@ -109,15 +126,20 @@ pub(super) struct Placement {
 /// Which events there are and what hangs under what, as far as turns and the head need it.
 ///
 /// An event takes 20 bytes in a hash map, about 32 with its free slots.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Path {
     /// Seq of each event, in four bytes without alignment.
+    #[serde(with = "super::snapshot::pairs")]
     seqs: KeyMap<[u8; 4]>,
+    /// Events before this one are of a parent's log.
+    parents_end: u32,
     /// Compactions and moves.
+    #[serde(with = "super::snapshot::pairs")]
     windows: KeyMap<()>,
     /// Runs of seqs that hang in one group, in ascending order: first, last, group.
     runs: Vec<(u32, u32, GroupId)>,
     groups: Vec<Group>,
+    #[serde(with = "super::snapshot::pairs")]
     awaited: KeyMap<GroupId>,
     head: Option<String>,
     /// The group of the newest message, whatever moves and compactions say.
@@ -135,17 +157,37 @@ impl Path {
         self.seqs.contains_key(key) || self.windows.contains_key(key)
     }
 
-    /// Takes the next event in.
-    pub(super) fn place(&mut self, event: &Event<'_>, node: Node<'_>) -> Placement {
+    /// Takes in an event that changes nothing: another one may name it as its parent.
+    pub(super) fn pass(&mut self, id: &str, order: u64) {
+        let key = Key::of(id);
+        if !self.awaited.contains_key(&key) {
+            let seq = u32::try_from(order).unwrap_or(u32::MAX);
+            self.seqs.entry(key).or_insert(seq.to_le_bytes());
+        }
+    }
+
+    /// What was taken in so far, up to the event of this number, is of another log: its ids can stand here as well.
+    pub(super) fn leave_behind(&mut self, order: u64) {
+        self.parents_end = u32::try_from(order).unwrap_or(u32::MAX);
+    }
+
+    fn is_duplicate(&self, key: &Key) -> bool {
+        let own = |seq: &[u8; 4]| u32::from_le_bytes(*seq) >= self.parents_end;
+        self.seqs.get(key).map_or_else(|| self.windows.contains_key(key), own)
+    }
+
+    /// Takes the next event in, which is the one of this number.
+    pub(super) fn place(&mut self, event: &Event<'_>, order: u64, node: Node<'_>) -> Placement {
         let key = Key::of(&event.id);
-        if self.has(&key) {
+        if self.is_duplicate(&key) {
             return Placement { group: self.before(), duplicate: true, ..Placement::default() };
         }
-        if matches!(node, Node::Window | Node::Moves(_)) {
+        if matches!(node, Node::Window | Node::Moves(_) | Node::Aside) {
             self.windows.insert(key, ());
             match node {
                 Node::Moves(to) => self.head = (to != "root").then(|| to.to_owned()),
-                _ => self.set_head(&event.id),
+                Node::Window => self.set_head(&event.id),
+                _ => {}
             }
             return Placement { group: self.before(), ..Placement::default() };
         }
@@ -183,7 +225,7 @@ impl Path {
             let came = &mut self.groups[group.0 as usize];
             (came.outer, came.shortcut, came.came) = (placement.group, placement.group, true);
         }
-        let seq = u32::try_from(event.seq).unwrap_or(u32::MAX);
+        let seq = u32::try_from(order).unwrap_or(u32::MAX);
         self.seqs.insert(key, seq.to_le_bytes());
         if let Some(group) = placement.group {
             self.extend(seq, group);
@@ -191,7 +233,7 @@ impl Path {
         let on_path = match node {
             Node::On => true,
             Node::Beside | Node::Off => named.is_some(),
-            Node::Window | Node::Moves(_) | Node::Still => false,
+            Node::Window | Node::Moves(_) | Node::Aside | Node::Still => false,
         };
         match waiting {
             // The newest event under one that comes late is the head, not the late one.
@@ -199,7 +241,7 @@ impl Path {
                 let (seq, newest) = self.groups[group.0 as usize].newest.clone();
                 self.lead(placement.group, seq, &newest);
             }
-            None if on_path => self.lead(placement.group, event.seq, &event.id),
+            None if on_path => self.lead(placement.group, order, &event.id),
             None => {}
         }
         placement

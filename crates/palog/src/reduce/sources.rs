@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::envelope::Event;
-use crate::events::{Recorded, SourceOpened};
+use crate::events::{Recorded, SourceChange, SourceChanged, SourceOpened};
 use crate::state::{Count, EventRef, Source, State};
 
 /// Every kind of fact that a source can declare.
@@ -28,9 +30,10 @@ pub(super) fn unseen(state: &State) -> Vec<Recorded> {
 }
 
 /// What is recorded, by whom and since when.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sources {
     writer: Vec<Recorded>,
+    #[serde(with = "super::snapshot::pairs")]
     by_name: HashMap<Box<str>, (Vec<Recorded>, u64)>,
 }
 
@@ -42,13 +45,13 @@ impl Sources {
 
     /// `source.opened`. Whether it replaces a source that recorded more: nothing can be said any more about what that one
     /// would have recorded (R-STA-005).
-    pub(super) fn open(&mut self, state: &mut State, data: &SourceOpened<'_>, event: &Event<'_>) -> bool {
+    pub(super) fn open(&mut self, state: &mut State, data: &SourceOpened<'_>, event: &Event<'_>, order: u64) -> bool {
         let earlier = self.by_name.get(&*data.source);
         let since = earlier
             .filter(|(records, _)| records.iter().all(|kind| data.records.contains(kind)))
             .map(|(_, since)| *since);
         let loses = earlier.is_some() && since.is_none();
-        self.by_name.insert((*data.source).into(), (data.records.clone(), since.unwrap_or(event.seq)));
+        self.by_name.insert((*data.source).into(), (data.records.clone(), since.unwrap_or(order)));
         let source = Source {
             vendor: data.vendor.to_string(),
             version: data.version.as_ref().map(ToString::to_string),
@@ -60,6 +63,20 @@ impl Sources {
         state.vendor.get_or_insert_with(|| source.vendor.clone());
         state.sources.insert(data.source.to_string(), source);
         loses
+    }
+
+    /// `source.changed`: what it declared says nothing of the time before (R-STA-009). Whether it declared anything.
+    pub(super) fn change(&mut self, state: &mut State, data: &SourceChanged<'_>, order: u64) -> bool {
+        let Some((records, since)) = self.by_name.get_mut(&*data.source) else { return false };
+        let declared = !records.is_empty();
+        *since = order;
+        if data.how == SourceChange::Vanished {
+            records.clear();
+            if let Some(source) = state.sources.get_mut(&*data.source) {
+                source.records.clear();
+            }
+        }
+        declared
     }
 
     /// Whether facts of `kind` have been recorded ever since `seq`: by `source`, or, where none is named, by the writer or

@@ -5,16 +5,17 @@ use std::collections::VecDeque;
 use super::path::{Adoptions, GroupId, Key, KeyMap};
 use crate::events::{MessageAdded, ModelResponse, Part, TurnEnd, TurnEnded, Usage};
 use crate::state::{Count, Totals};
+use serde::{Deserialize, Serialize};
 
 /// Something that waits for the model, by the event that tells of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Waiting {
     pub(super) seq: u64,
     pub(super) event: Box<str>,
     pub(super) turn: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Turn {
     /// Whether its end would be recorded.
     ends_recorded: bool,
@@ -41,7 +42,7 @@ impl Turn {
 }
 
 /// What is known of a response. Token counts are capped at 2^32 - 1.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Response {
     /// The turn that was open at its first event, and what it hangs under.
     turn: usize,
@@ -54,12 +55,18 @@ struct Response {
     /// It has a message; one with a call.
     message: bool,
     calls: bool,
+    /// A call of it, or what became of one, is known.
+    called: bool,
     /// The newest message that the model sees, whole.
     whole: Option<u64>,
+    /// It may have a call that nobody could read (R-TRN-011).
+    unread: bool,
+    /// The event that says that it asked for calls, as long as none is known (R-TRN-012).
+    asks: Option<Box<str>>,
     usage: [Option<u32>; 5],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Stop {
     Unknown,
     EndsTurn,
@@ -73,18 +80,20 @@ impl Response {
             _ if self.failed => false,
             Stop::EndsTurn => self.whole.is_some() || !self.message,
             Stop::GoesOn => false,
-            Stop::Unknown => self.whole.is_some() && !self.calls,
+            Stop::Unknown => self.whole.is_some() && !self.calls && !self.unread,
         }
     }
 }
 
 /// The turns of a session.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Conversation {
     /// The first one is what comes before the first `turn.started`.
     turns: Vec<Turn>,
     /// By the vendor's id, the newest turn that has it.
+    #[serde(with = "super::snapshot::pairs")]
     by_name: KeyMap<usize>,
+    #[serde(with = "super::snapshot::pairs")]
     responses: KeyMap<Response>,
     /// How many of them are no copies.
     pub(super) own_responses: u64,
@@ -92,6 +101,10 @@ pub(super) struct Conversation {
     /// The response that a message of the model belongs to which names none; it ends with the first message that is not
     /// the model's.
     speaking: Option<Key>,
+    /// The response that what cannot be read may belong to: it ends with a message of a person or a tool.
+    beside: Option<Key>,
+    /// Something that could not be read stands since the last such message.
+    unread: bool,
     /// How many responses have no name at all.
     unnamed: u64,
     /// Results that no later response has gone on from, in their order.
@@ -122,6 +135,8 @@ impl Conversation {
             own_responses: 0,
             usage: [None; 5],
             speaking: None,
+            beside: None,
+            unread: false,
             unnamed: 0,
             results: VecDeque::new(),
             spoke: None,
@@ -145,15 +160,20 @@ impl Conversation {
             self.unnamed += 1;
             Key::of(&format!("\0{}", self.unnamed))
         });
-        self.speaking = Some(key);
+        (self.speaking, self.beside) = (Some(key), Some(key));
         let named = data.response.is_some();
         // A summary for a compaction is nothing that the model says to anybody (R-TRN-004).
         let summary = data.purpose.as_deref() == Some("summary");
         let whole = data.in_context != Some(false) && data.partial != Some(true) && !summary;
+        let unread = self.unread;
         let response = self.response(key, at, named);
         response.message = true;
         response.newest = at.seq;
         response.calls |= data.parts.iter().any(|p| matches!(p, Part::Action { .. }));
+        if response.calls {
+            (response.called, response.asks) = (true, None);
+        }
+        response.unread |= unread || data.parts.iter().any(|p| matches!(p, Part::Opaque(_)));
         if whole {
             response.whole = Some(at.seq);
             let first = response.first;
@@ -161,9 +181,24 @@ impl Conversation {
         }
     }
 
-    /// A message that is not the model's; `prompts`: it wants an answer, `results`: it tells results.
-    pub(super) fn other_message(&mut self, event: &str, at: At, prompts: bool, results: bool) {
+    /// A call of the response at hand is known.
+    pub(super) fn proposed(&mut self) {
+        if let Some(response) = self.beside.and_then(|key| self.responses.get_mut(&key)) {
+            (response.called, response.asks) = (true, None);
+        }
+    }
+
+    /// A message that is not the model's; `prompts`: it wants an answer, `results`: it tells results, `harness`: it is the
+    /// client's own.
+    pub(super) fn other_message(&mut self, event: &str, at: At, prompts: bool, results: bool, harness: bool) {
         self.speaking = None;
+        if results {
+            // Whatever it asked for, these are the results.
+            self.proposed();
+        }
+        if results || !harness {
+            (self.beside, self.unread) = (None, false);
+        }
         if at.context_only {
             return;
         }
@@ -176,8 +211,16 @@ impl Conversation {
         }
     }
 
+    /// Something could not be read: it may be a part of the response beside it (R-TRN-011).
+    pub(super) fn unreadable(&mut self) {
+        self.unread = true;
+        if let Some(response) = self.beside.and_then(|key| self.responses.get_mut(&key)) {
+            response.unread = true;
+        }
+    }
+
     /// What is known of a response.
-    pub(super) fn model_response(&mut self, data: &ModelResponse<'_>, at: At) {
+    pub(super) fn model_response(&mut self, data: &ModelResponse<'_>, event: &str, at: At) {
         let key = Key::of(&data.response);
         let response = self.response(key, at, true);
         if let Some(stop) = data.stop.as_deref() {
@@ -187,6 +230,8 @@ impl Conversation {
             };
         }
         response.failed = data.error.is_some();
+        let asks = data.stop.as_deref() == Some("tool_use") && !response.failed && !response.called && !at.copied;
+        response.asks = asks.then(|| event.into());
         if let Some(usage) = data.usage.as_ref().filter(|_| !at.copied) {
             let Usage { input, output, cache_read, cache_write, reasoning } = usage;
             let new = [input, output, cache_read, cache_write, reasoning]
@@ -215,7 +260,10 @@ impl Conversation {
                 failed: false,
                 message: false,
                 calls: false,
+                called: false,
                 whole: None,
+                unread: false,
+                asks: None,
                 usage: [None; 5],
             }
         })
@@ -250,6 +298,7 @@ impl Conversation {
         ends_recorded: bool,
         context_only: bool,
     ) {
+        (self.beside, self.unread) = (None, false);
         let mut turn = Turn { ends_recorded, ..Turn::default() };
         let number = self.turns.len();
         self.by_name.extend(name.map(|name| (Key::of(name), number)));
@@ -299,6 +348,14 @@ impl Conversation {
         self.turns[turn].interrupted >= Some(seq)
     }
 
+    /// The responses that asked for calls of which none is known (R-TRN-012), by the events that say so, with their turns.
+    pub(super) fn lost_calls(&self) -> Vec<(&str, usize)> {
+        let mut lost: Vec<_> =
+            self.responses.values().filter_map(|r| Some((r.first, r.asks.as_deref()?, r.turn))).collect();
+        lost.sort_unstable();
+        lost.into_iter().map(|(_, event, turn)| (event, turn)).collect()
+    }
+
     /// Results that the model was told and has not gone on from.
     pub(super) fn pending_results(&self) -> impl Iterator<Item = &Waiting> {
         let answered = self.answered();
@@ -314,6 +371,24 @@ impl Conversation {
         self.turns[from..].iter().flat_map(|turn| {
             turn.prompts.iter().filter(|p| !turn.is_over_for(p.seq)).map(|p| (p, turn.begun >= Some(p.seq)))
         })
+    }
+
+    /// What was counted so far was counted in another log.
+    pub(super) fn forget_counts(&mut self) {
+        self.own_responses = 0;
+        self.usage = [None; 5];
+        self.responses.values_mut().for_each(|response| response.usage = [None; 5]);
+    }
+
+    /// A fork only inherits what its parent asked for (R-FAM-002).
+    pub(super) fn forget_lost_calls(&mut self) {
+        self.responses.values_mut().for_each(|response| response.asks = None);
+    }
+
+    /// Whether the end of the newest turn would be recorded cannot be said any more.
+    pub(super) fn suspend(&mut self) {
+        let current = self.current();
+        self.turns[current].ends_recorded = false;
     }
 
     /// Token counts of all responses, each once.

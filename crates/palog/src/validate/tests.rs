@@ -216,3 +216,34 @@ fn blobs_lie_beside_the_log() {
     assert_eq!(check(&log(blob("md5:1", 5))), [(Code::BadPayload, rule)]);
     std::fs::remove_dir_all(folder).expect("the temporary folder can be removed");
 }
+
+/// R-OWN-001, R-OWN-003
+#[test]
+fn late_writes_and_missing_epochs_are_reported_and_block_nothing() {
+    let late = sound().lease(2).under(1, "note.added", json!({"kind": "x"}));
+    finds(&late, Code::LateWrite, Severity::Void, "R-OWN-001");
+    assert!(check(late.text().as_bytes()).is_valid());
+    finds(&sound().lease(2).add("note.added", json!({"kind": "x"})), Code::NoEpoch, Severity::Warning, "R-OWN-003");
+}
+
+/// R-EVT-014
+#[test]
+fn a_blob_that_was_redacted_is_not_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = BlobStore::beside(&folder.path().join("x.palog.jsonl"));
+    let digest = digest(b"gone");
+    let note = json!({"kind": "x", "text": {"$blob": &digest, "size": 4, "media": "text/plain"}});
+    let log = sound().add("note.added", note.clone());
+    let codes = |log: &Log| {
+        let found = validate(log.text().as_bytes(), &Options::new().with_blobs(&store)).expect("memory can be read");
+        found.diagnostics.groups().iter().map(|g| g.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&log), [Code::MissingBlob]);
+    let redacted = log.add("redaction.applied", json!({"blobs": [&digest]}));
+    assert!(codes(&redacted).is_empty());
+    assert!(codes(&redacted.add("note.added", note)).is_empty(), "nor is it when it is named again");
+    let other = sound().add("redaction.applied", json!({"blobs": ["sha256:0"]}));
+    let other =
+        other.add("note.added", json!({"kind": "x", "text": {"$blob": &digest, "size": 4, "media": "text/plain"}}));
+    assert_eq!(codes(&other), [Code::MissingBlob]);
+}

@@ -121,6 +121,18 @@ fn one_denial_denies() {
     assert_eq!(silent().add("approval.ended", json!({"action": "a", "outcome": "denied"})).is("a"), Denied);
 }
 
+/// R-ACT-006, R-ACT-007
+#[test]
+fn what_was_started_in_spite_of_a_denial_may_have_run() {
+    for log in
+        [live().ask("x", "a").decide("x", "denied").start("a"), live().start("a").ask("x", "a").decide("x", "denied")]
+    {
+        assert_eq!((log.is("a"), get(&log.state(), "a").applied), (Running, Applied::Unknown));
+    }
+    let background = silent().add("approval.ended", json!({"action": "a", "outcome": "denied"})).result("a", false);
+    assert_eq!((background.is("a"), get(&background.state(), "a").applied), (Running, Applied::Yes));
+}
+
 /// R-ACT-007
 #[test]
 fn a_start_or_a_result_that_is_not_final_is_running() {

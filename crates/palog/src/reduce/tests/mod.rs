@@ -1,9 +1,12 @@
 //! Small logs, written line by line, and what they reduce to.
 
 mod actions;
+mod family;
+mod held;
 mod invariants;
 mod log;
 mod turns;
+mod work;
 
 use serde_json::{Value, json};
 
@@ -79,6 +82,35 @@ impl Log {
     pub(crate) fn line(mut self, line: &str) -> Self {
         self.lines.push(line.to_owned());
         self
+    }
+
+    /// Adds an event under an epoch.
+    pub(crate) fn under(self, epoch: u64, kind: &str, data: Value) -> Self {
+        self.with(kind, data, json!({"epoch": epoch}))
+    }
+
+    /// A lease without an end, taken by `w` and its epoch.
+    pub(crate) fn lease(self, epoch: u64) -> Self {
+        self.under(epoch, "lease.acquired", json!({"epoch": epoch, "holder": format!("w{epoch}")}))
+    }
+
+    /// A task with a plan of the steps `s` and `u`, and an attempt at it.
+    pub(crate) fn task(self, task: &str) -> Self {
+        self.add("task.opened", json!({"task": task, "goal": "it"}))
+            .plan(task, 1)
+            .add("attempt.started", json!({"attempt": format!("{task}/1"), "task": task, "worker": "w"}))
+    }
+
+    /// A plan of the steps `s` and `u`.
+    pub(crate) fn plan(self, task: &str, revision: u64) -> Self {
+        let steps = json!([{"step": "s"}, {"step": "u", "needs": ["s"]}]);
+        self.add("plan.revised", json!({"task": task, "revision": revision, "steps": steps}))
+    }
+
+    /// A command and its end.
+    pub(crate) fn command(self, command: &str, task: &str, operation: &str) -> Self {
+        self.add("command.issued", json!({"command": command, "task": task, "operation": operation}))
+            .add("command.ended", json!({"command": command, "outcome": "applied"}))
     }
 
     /// A prompt and the turn that it starts.

@@ -102,6 +102,57 @@ fn errors_and_what_the_model_never_sees_answer_nothing() {
     assert_eq!(answered(&failed), None);
 }
 
+/// R-TRN-011
+#[test]
+fn what_could_not_be_read_beside_a_response_may_be_a_call_of_it() {
+    let unread = |log: Log, kind: &str| log.add("note.added", json!({"kind": kind}));
+    let opaque = json!({"type": "opaque", "provider": "x", "value": {}});
+    let with_opaque =
+        |log: Log| log.add("message.added", json!({"role": "assistant", "response": "r", "parts": [opaque.clone()]}));
+    let text = imported().prompt("p").says("r");
+    for kind in ["torn", "fragment", "hole", "unread"] {
+        assert_eq!(answered(&unread(text.clone(), kind)), None, "{kind}");
+        assert_eq!(answered(&unread(text.clone(), kind).stop("r", "end_turn")), Some(1), "{kind}");
+    }
+    assert_eq!(answered(&unread(text.clone(), "file")), Some(1));
+    assert_eq!(answered(&with_opaque(text.clone())), None);
+    assert_eq!(answered(&with_opaque(text.clone()).says("s")), Some(1), "a later response answers");
+    assert_eq!(answered(&with_opaque(text).stop("r", "end_turn")), Some(1));
+    assert_eq!(answered(&unread(imported().prompt("p"), "torn").says("r")), None);
+    assert_eq!(answered(&unread(imported(), "torn").prompt("p").says("r")), Some(1));
+    assert_eq!(answered(&unread(imported().prompt("p").says("r").prompt("q"), "torn")), Some(1));
+}
+
+/// R-TRN-011
+#[test]
+fn what_the_client_says_does_not_part_a_response_from_what_could_not_be_read() {
+    let client = |log: Log| log.add("message.added", json!({"role": "user", "purpose": "reminder", "parts": []}));
+    let torn = |log: Log| log.add("note.added", json!({"kind": "torn"}));
+    assert_eq!(answered(&client(imported().prompt("p").says("r"))), Some(1));
+    assert_eq!(answered(&torn(client(imported().prompt("p").says("r")))), None);
+    assert_eq!(answered(&client(torn(imported().prompt("p"))).says("r")), None);
+}
+
+/// R-TRN-012
+#[test]
+fn a_call_that_the_log_does_not_hold_is_pending() {
+    let lost = |log: &Log| {
+        let pending = log.state().pending;
+        pending.iter().filter(|p| p.kind == Call).count()
+    };
+    let asked = imported().prompt("p").says("r").stop("r", "tool_use");
+    assert_eq!(lost(&asked), 1);
+    assert_eq!(asked.state().pending.len(), 1, "the call is what holds the prompt up");
+    assert_eq!(lost(&asked.clone().stop("r", "end_turn")), 0);
+    assert_eq!(lost(&asked.clone().call("r", "a", "unknown")), 0);
+    assert_eq!(lost(&imported().prompt("p").call("r", "a", "unknown").stop("r", "tool_use")), 0);
+    assert_eq!(lost(&asked.clone().result("a", true)), 0, "its results are here");
+    assert_eq!(lost(&asked.clone().says("s").stop("s", "end_turn")), 1);
+    assert_eq!(lost(&asked.prompt("q").says("s").stop("s", "end_turn")), 1);
+    assert_eq!(lost(&imported().prompt("p").stop("r", "tool_use")), 1, "it has no message");
+    assert_eq!(lost(&imported().prompt("p").says("r").stop("r", "pause")), 0);
+}
+
 /// R-TRN-005
 #[test]
 fn what_a_turn_left_open_is_passed_over_once_a_later_one_is_answered() {

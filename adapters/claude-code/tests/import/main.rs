@@ -1,0 +1,7 @@
+//! Made-up sessions, what they become, and what that adds up to.
+
+mod files;
+mod ids;
+mod results;
+mod session;
+mod unreadable;
