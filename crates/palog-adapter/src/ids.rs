@@ -42,6 +42,8 @@ pub enum Native<'a> {
     Uuid(&'a str),
     /// Its offset in bytes.
     Offset(u64),
+    /// A row of a database: its table, its key, and the digest of its line.
+    Row(&'a str, &'a str, &'a str),
     /// Nothing: the importer says it of itself.
     Own,
 }
@@ -69,6 +71,9 @@ impl Ids {
             Native::Uuid(uuid) => id(self.format, "event", &[&self.session, &self.role, "id", uuid, &ordinal]),
             Native::Offset(at) => {
                 id(self.format, "event", &[&self.session, &self.role, "at", &at.to_string(), &ordinal])
+            }
+            Native::Row(table, key, digest) => {
+                id(self.format, "event", &[&self.session, &self.role, "row", table, key, digest, &ordinal])
             }
             Native::Own => id(self.format, "event", &[&self.session, &self.role, "own", &ordinal]),
         })

@@ -15,6 +15,8 @@ pub mod output;
 pub mod report;
 pub mod resume;
 pub mod source;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 pub mod transcript;
 
 pub use listing::{Listed, Listing};

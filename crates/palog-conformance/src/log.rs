@@ -95,10 +95,13 @@ impl Log {
         self.events.iter().filter(move |event| event["type"] == kind)
     }
 
-    /// The sources that hold the conversation: the transcript, those that reverts began, or that of the subagent.
+    /// The sources that hold the conversation: the transcript, those that reverts began, or that of the subagent; rows, an
+    /// export, recorded events.
     #[must_use]
     pub fn is_main(source: &str) -> bool {
-        source == "transcript" || source.starts_with("revert/") || source.starts_with("agent/")
+        matches!(source, "transcript" | "store" | "export" | "events")
+            || source.starts_with("revert/")
+            || source.starts_with("agent/")
     }
 
     /// The records that events point to, in the order in which the log first does.
@@ -106,11 +109,16 @@ impl Log {
     pub fn records(&self) -> Vec<Record> {
         let mut records: Vec<Record> = Vec::new();
         let mut known: BTreeMap<(String, u64, u64), usize> = BTreeMap::new();
+        let rows: BTreeMap<&str, Rows> =
+            self.sources.iter().map(|(name, bytes)| (name.as_str(), rows(bytes))).collect();
         for (n, event) in self.events.iter().enumerate() {
             for src in json::list(event, "/src") {
-                let (Some(source), Some(at), Some(len)) =
-                    (json::text(src, "/source"), json::count(src, "/at"), json::count(src, "/len"))
-                else {
+                let place = || {
+                    let row = (json::text(src, "/table")?.to_owned(), json::text(src, "/key")?.to_owned());
+                    rows.get(json::text(src, "/source")?)?.get(&row).copied()
+                };
+                let span = || json::count(src, "/at").zip(json::count(src, "/len"));
+                let (Some(source), Some((at, len))) = (json::text(src, "/source"), span().or_else(place)) else {
                     continue;
                 };
                 let index = *known.entry((source.to_owned(), at, len)).or_insert_with(|| {
@@ -188,8 +196,38 @@ fn id_of(native: &Value) -> Option<&str> {
     json::text(native, "/uuid").or_else(|| json::text(native, "/payload/id"))
 }
 
-/// The vendor's kind of a record in the words of a truth: its type, with that of what an envelope holds behind it.
-pub(crate) fn kind_of(native: &Value) -> String {
+/// Where rows stand in a kept source, by table and key.
+type Rows = BTreeMap<(String, String), (u64, u64)>;
+
+/// The rows of a kept source. What a key is made of is known by the names of columns.
+fn rows(bytes: &[u8]) -> Rows {
+    let (mut rows, mut at) = (Rows::new(), 0);
+    for line in bytes.split_inclusive(|b| *b == b'\n') {
+        let text = String::from_utf8_lossy(line);
+        if let Some(row) = text.starts_with("{\"table\":").then(|| json::value(&text).ok()).flatten() {
+            let table = json::text(&row, "/table").unwrap_or_default();
+            let own = |column: &str| json::text(&row, column).map(str::to_owned);
+            let position = json::count(&row, "/row/position")
+                .and_then(|n| Some(format!("[{},{n}]", Value::from(json::text(&row, "/row/session_id")?))));
+            let key = own("/row/id").or_else(|| own("/row/path")).or(position).or_else(|| own("/row/session_id"));
+            rows.insert((table.to_owned(), key.unwrap_or_default()), (at, line.trim_ascii_end().len() as u64));
+        }
+        at += line.len() as u64;
+    }
+    rows
+}
+
+/// The vendor's kind of a record in the words of a truth: its type, with that of what an envelope holds behind it; the table
+/// of a row; of a piece of an export what it is by its members.
+pub(crate) fn kind_of(record: &Record) -> String {
+    let native = &record.native;
+    match record.source.as_str() {
+        "store" => return json::text(native, "/table").unwrap_or("?").to_owned(),
+        "export" if !native["messageID"].is_null() => return "part".into(),
+        "export" if !native["role"].is_null() => return "message".into(),
+        "export" => return "info".into(),
+        _ => {}
+    }
     let outer = json::text(native, "/type");
     if let Some(mark) = json::text(native, "/record_type") {
         return format!("record_type:{mark}");

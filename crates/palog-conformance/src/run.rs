@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::case::{Case, Expectation};
 use crate::compare;
-use crate::implementation::{Implementation, Quality};
+use crate::implementation::{Implementation, Import, Quality};
 use crate::json;
 use crate::log::Log;
 
@@ -38,6 +38,8 @@ pub struct Run<'c> {
 pub struct Imported {
     /// Native id of its session.
     pub session: String,
+    /// The file that was imported, where each file of the source was by itself.
+    pub input: Option<String>,
     /// Its records, as the report tells it.
     pub records: u64,
     /// The log.
@@ -80,12 +82,13 @@ impl Run<'_> {
         self.logs.iter().filter(|log| !log.is_subagent())
     }
 
-    /// The log of the only session.
+    /// The log of the only session; where several files were imported each by itself, of the first one.
     ///
     /// # Errors
     /// When there is none, or another.
     pub fn only(&self) -> Result<&Imported, String> {
-        let mut mains = self.mains();
+        let first = self.logs.first().map(|log| &log.input);
+        let mut mains = self.mains().filter(|log| Some(&log.input) == first);
         match (mains.next(), mains.next()) {
             (Some(one), None) => Ok(one),
             _ => Err(format!("{} sessions and not one", self.mains().count())),
@@ -120,11 +123,64 @@ pub fn run(case: &Case, implementation: &dyn Implementation) -> Outcome {
 
 fn attempt(case: &Case, implementation: &dyn Implementation) -> Result<Vec<String>, String> {
     let folder = tempfile::tempdir().map_err(|e| format!("no temporary directory: {e}"))?;
-    let import = implementation.import(&case.source, folder.path()).map_err(|e| format!("import: {e}"))?;
     let mut logs = Vec::new();
+    let (mut report, mut outcome) = (Value::Null, Quality::Clean);
+    for (number, input) in inputs(case).into_iter().enumerate() {
+        let source = input.as_ref().map_or_else(|| case.source.clone(), |input| case.base.join(input));
+        let into = if input.is_some() { folder.path().join(number.to_string()) } else { folder.path().into() };
+        let import = implementation.import(&source, &into).map_err(|e| format!("import: {e}"))?;
+        read_logs(implementation, &import, &into, input.as_deref(), &mut logs)?;
+        outcome = outcome.max(import.outcome);
+        join(&mut report, import.report);
+    }
+    if logs.is_empty() {
+        return Err("report: no log".into());
+    }
+    let run = Run { case, implementation, folder: folder.path(), report, outcome, logs };
+    let mut failures = Vec::new();
+    match &case.expectation {
+        Expectation::Truth(truth) => compare::truth(&run, truth, &mut failures),
+        Expectation::Faults(expect) => compare::faults(&run, expect, &mut failures),
+    }
+    Ok(failures)
+}
+
+/// What is imported: the source or, where the expectation has a verdict over each of its files, these, each by itself.
+fn inputs(case: &Case) -> Vec<Option<String>> {
+    match &case.expectation {
+        Expectation::Faults(expect) if expect.verdicts.iter().any(|v| v.input.is_some()) => {
+            expect.inputs.iter().map(|input| Some(input.path.clone())).collect()
+        }
+        Expectation::Faults(_) | Expectation::Truth(_) => vec![None],
+    }
+}
+
+/// Adds the lists of a report to those of another.
+fn join(all: &mut Value, report: Value) {
+    match (all.as_object_mut(), report) {
+        (Some(all), Value::Object(report)) => {
+            for (name, value) in report {
+                match (all.get_mut(&name).and_then(Value::as_array_mut), value) {
+                    (Some(list), Value::Array(more)) => list.extend(more),
+                    (_, value) => _ = all.insert(name, value),
+                }
+            }
+        }
+        (_, report) => *all = report,
+    }
+}
+
+/// Reads every log of an import, with what is made of it.
+fn read_logs(
+    implementation: &dyn Implementation,
+    import: &Import,
+    into: &Path,
+    input: Option<&str>,
+    logs: &mut Vec<Imported>,
+) -> Result<(), String> {
     for log in json::list(&import.report, "/logs") {
         let path = json::text(log, "/path").ok_or("report: a log without a path")?;
-        let path = folder.path().join(path);
+        let path = into.join(path);
         let session = json::text(log, "/session").ok_or("report: a log without a session")?.to_owned();
         let fail = |what: &str, e: String| format!("{session}: {what}: {e}");
         let reduced = implementation.state(&path).map_err(|e| fail("state", e))?;
@@ -138,16 +194,8 @@ fn attempt(case: &Case, implementation: &dyn Implementation) -> Result<Vec<Strin
             recovery,
             context,
             session,
+            input: input.map(str::to_owned),
         });
     }
-    if logs.is_empty() {
-        return Err("report: no log".into());
-    }
-    let run = Run { case, implementation, folder: folder.path(), report: import.report, outcome: import.outcome, logs };
-    let mut failures = Vec::new();
-    match &case.expectation {
-        Expectation::Truth(truth) => compare::truth(&run, truth, &mut failures),
-        Expectation::Faults(expect) => compare::faults(&run, expect, &mut failures),
-    }
-    Ok(failures)
+    Ok(())
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use palog_claude_code as claude_code;
 use palog_codex as codex;
+use palog_opencode as opencode;
 
 // What the functions here take and give, so that their users need no second dependency.
 pub use palog_adapter::listing::{Listed, Listing, TimeFrom, TitleFrom};
@@ -29,11 +30,13 @@ pub enum Vendor {
     ClaudeCode,
     /// Codex.
     Codex,
+    /// OpenCode.
+    OpenCode,
 }
 
 impl Vendor {
     /// All of them.
-    pub const ALL: [Vendor; 2] = [Vendor::ClaudeCode, Vendor::Codex];
+    pub const ALL: [Vendor; 3] = [Vendor::ClaudeCode, Vendor::Codex, Vendor::OpenCode];
 
     /// The name of its format.
     #[must_use]
@@ -41,6 +44,7 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => claude_code::FORMAT.name,
             Vendor::Codex => codex::FORMAT.name,
+            Vendor::OpenCode => opencode::FORMAT.name,
         }
     }
 
@@ -56,6 +60,7 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => claude_code::resume(session, directory),
             Vendor::Codex => codex::resume(session, directory),
+            Vendor::OpenCode => opencode::resume(session, directory),
         }
     }
 
@@ -65,15 +70,18 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => claude_code::questions(tool, arguments),
             Vendor::Codex => codex::questions(tool, arguments),
+            Vendor::OpenCode => opencode::questions(tool, arguments),
         }
     }
 
-    /// The vendor whose files begin so; `None` where nobody's do.
+    /// The vendor whose files begin so; `None` where nobody's do, and of databases: whose they are their tables tell.
     #[must_use]
     pub fn of(head: &[u8]) -> Option<Vendor> {
         // Rollouts have a closer mark: each record says what it is.
         if codex::recognises(head) {
             Some(Vendor::Codex)
+        } else if opencode::recognises(head) {
+            Some(Vendor::OpenCode)
         } else if claude_code::recognises(head) {
             Some(Vendor::ClaudeCode)
         } else {
@@ -90,6 +98,8 @@ pub enum Session {
     ClaudeCode(claude_code::Session),
     /// Of Codex.
     Codex(codex::Session),
+    /// Of OpenCode.
+    OpenCode(opencode::Session),
 }
 
 impl Session {
@@ -101,6 +111,7 @@ impl Session {
         bytes.seek(SeekFrom::Start(0))?;
         Ok(match only.or(Vendor::of(&head(&mut bytes)?)) {
             Some(Vendor::Codex) => Session::Codex(codex::session_from_stdin(bytes)),
+            Some(Vendor::OpenCode) => Session::OpenCode(opencode::session_from_stdin(bytes)?),
             Some(Vendor::ClaudeCode) | None => Session::ClaudeCode(claude_code::session_from_stdin(bytes)),
         })
     }
@@ -111,6 +122,7 @@ impl Session {
         match self {
             Session::ClaudeCode(_) => Vendor::ClaudeCode,
             Session::Codex(_) => Vendor::Codex,
+            Session::OpenCode(_) => Vendor::OpenCode,
         }
     }
 
@@ -120,6 +132,7 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => session.id(),
             Session::Codex(session) => session.id(),
+            Session::OpenCode(session) => session.id(),
         }
     }
 
@@ -129,15 +142,16 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => session.path(),
             Session::Codex(session) => session.path(),
+            Session::OpenCode(session) => session.path(),
         }
     }
 
-    /// Ids of its subagents, where their files belong to it. Agents of Codex are sessions of their own.
+    /// Ids of its subagents, where their files belong to it. Agents of Codex and of OpenCode are sessions of their own.
     #[must_use]
     pub fn agents(&self) -> Vec<&str> {
         match self {
             Session::ClaudeCode(session) => session.agents().collect(),
-            Session::Codex(_) => Vec::new(),
+            Session::Codex(_) | Session::OpenCode(_) => Vec::new(),
         }
     }
 
@@ -147,6 +161,7 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => session.size(),
             Session::Codex(session) => session.size(),
+            Session::OpenCode(session) => session.size(),
         }
     }
 
@@ -156,6 +171,7 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => Session::ClaudeCode(session.alone()),
             Session::Codex(session) => Session::Codex(session.alone()),
+            Session::OpenCode(session) => Session::OpenCode(session.alone()),
         }
     }
 
@@ -167,6 +183,7 @@ impl Session {
         match self {
             Session::ClaudeCode(session) => claude_code::import(session, target, options),
             Session::Codex(session) => codex::import(session, target, options),
+            Session::OpenCode(session) => opencode::import(session, target, options),
         }
     }
 }
@@ -182,6 +199,13 @@ pub struct Discovery {
     pub unrecognised: Vec<PathBuf>,
 }
 
+/// Whether a file is a database: by its beginning or, where nothing was moved to it yet, by the log beside it.
+fn is_database(path: &Path, head: &[u8]) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    head.starts_with(b"SQLite format 3\0") || (head.is_empty() && Path::new(&log).is_file())
+}
+
 /// Whose sessions are looked for at a path: of a file what its content tells, of a directory everybody's. A file that nobody
 /// recognises is offered to the first one, which tells what is wrong with it.
 fn vendors(path: &Path, only: Option<Vendor>) -> io::Result<Vec<Vendor>> {
@@ -191,7 +215,8 @@ fn vendors(path: &Path, only: Option<Vendor>) -> io::Result<Vec<Vendor>> {
     if fs::metadata(path)?.is_dir() {
         return Ok(Vendor::ALL.to_vec());
     }
-    Ok(vec![Vendor::of(&head(File::open(path)?)?).unwrap_or(Vendor::ClaudeCode)])
+    let head = head(File::open(path)?)?;
+    Ok(vec![if is_database(path, &head) { Vendor::OpenCode } else { Vendor::of(&head).unwrap_or(Vendor::ClaudeCode) }])
 }
 
 /// As much of the beginning as it takes to tell what something is ([`Vendor::of`]).
@@ -260,6 +285,12 @@ pub fn discover(path: &Path, only: Option<Vendor>) -> io::Result<Discovery> {
                 all.beside.extend(beside);
                 all.unrecognised.extend(unrecognised);
             }
+            Vendor::OpenCode => {
+                let opencode::Discovery { sessions, beside, unrecognised } = opencode::discover(path)?;
+                all.sessions.extend(sessions.into_iter().map(Session::OpenCode));
+                all.beside.extend(beside);
+                all.unrecognised.extend(unrecognised);
+            }
         }
     }
     all.unrecognised = nobodys(path, all.unrecognised, all.sessions.iter().filter_map(Session::path));
@@ -278,6 +309,7 @@ pub fn list(path: &Path, only: Option<Vendor>) -> io::Result<Listing> {
                 claude_code_below(path)?.iter().map(|(path, _)| claude_code::list(path)).collect::<io::Result<_>>()?
             }
             Vendor::Codex => vec![codex::list(path)?],
+            Vendor::OpenCode => vec![opencode::list(path)?],
         };
         for listing in listings {
             all.sessions.extend(listing.sessions);

@@ -137,12 +137,20 @@ codes! {
     SourceNotOpened = "source.not_opened": "An event names a source that the log does not open.", "The program that wrote the log breaks the format; report it there.";
     ForkedByReference = "session.forked_by_reference": "The history of the session goes on from a prefix in the file of another one.", "Import that file as well: its events are those before the first one here.";
     ForkedPrefix = "session.forked_prefix": "Records are copies from the session that this one was forked from.", "They are marked as copies and counted there only.";
+    ProjectShadowed = "session.project_shadowed": "The client does not list a session, because it was begun before its folder became a project.", "Nothing: it is found by its id here.";
     NothingRecognised = "session.nothing_recognised": "A file that should hold a session holds no record that is known.", "Name the format with --from, or check that it is the right file.";
     SessionRepeated = "session.repeated": "A session stands in more than one file.", "Each file has a log of its own, under the same id. Compare them: one may be an old copy of the other.";
     QueuedPrompt = "state.queued_prompt": "Input is still queued at the end.", "It waits to be given to the model.";
+    PendingPermission = "state.pending_permission": "Leave was asked for, and no answer is recorded.", "Ask again, under a new request, about the same call with the same arguments.";
     LeftBeside = "session.left_beside": "Files that belong to the session lie beside the input and were not read.", "Import the directory instead.";
     Unreadable = "session.unreadable": "A file that belongs to the session could not be read.", "Check its permissions and import again.";
     NotFollowed = "session.not_followed": "A link, or something that is no file, lies in a folder of the session and was not read.", "Put the file itself in its place, if it belongs to the session, and import again.";
+    StoreNotADatabase = "store.not_a_database": "A file that should be a database is none.", "Check that it is the right file, and that it was copied whole.";
+    StoreMalformed = "store.malformed": "A database is damaged; what can still be read of it was read.", "Look for a backup, or let the sqlite3 shell recover it into a new file.";
+    StoreWalMissing = "store.wal_missing": "A database that is written with a write-ahead log has none beside it.", "Copy NAME and NAME-wal together; else the newest rows may be missing, and nothing tells which.";
+    StoreBusy = "store.busy": "A database changed while it was copied, each time.", "Import again when its client is at rest.";
+    StoreNoRoom = "store.no_room": "There is no room for a copy of a database.", "Make room, or name another place with TMPDIR.";
+    StoreVersion = "store.unknown_version": "A database has a schema of a version that this palog does not know.", "What it has in common with known ones was read. A newer palog may know it.";
     DuplicateBlob = "bulk.duplicate_blob": "Large content stands in the source more than once.", "Nothing: it is stored once.";
 }
 
@@ -195,6 +203,9 @@ pub struct Place {
     /// Length in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
+    /// JSON pointer within the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
     /// Id of the record or event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,

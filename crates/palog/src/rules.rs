@@ -80,6 +80,8 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::UnexpectedShape
         | Code::Replay
         | Code::IdReused
+        | Code::ProjectShadowed
+        | Code::PendingPermission
         | Code::BypassedRecord
         | Code::LinkInferred
         | Code::AgentOrphan
@@ -93,7 +95,13 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::NotFollowed
         | Code::LeftBeside
         | Code::Unreadable
-        | Code::DuplicateBlob => &[],
+        | Code::DuplicateBlob
+        | Code::StoreNotADatabase
+        | Code::StoreMalformed
+        | Code::StoreWalMissing
+        | Code::StoreBusy
+        | Code::StoreNoRoom
+        | Code::StoreVersion => &[],
     }
 }
 

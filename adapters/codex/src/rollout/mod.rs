@@ -469,7 +469,7 @@ impl Rollout {
             let original = match here.native {
                 Native::Uuid(_) => Some(origin.event(here.native, here.ordinal).hex().into()),
                 // Offsets in the other file are other ones.
-                Native::Offset(_) | Native::Own => None,
+                Native::Offset(_) | Native::Row(..) | Native::Own => None,
             };
             draft.copy =
                 Some(Copy { log: Some(ids::log(&FORMAT, &copies.session).into()), event: original, how: copies.how });

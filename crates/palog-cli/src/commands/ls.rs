@@ -61,8 +61,12 @@ fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
     let home = set("HOME").or_else(|| set("USERPROFILE"));
     let below = |name: &str| home.as_ref().map(|home| home.join(name));
     let place = |variable, folder, vendor| Some((set(variable).or_else(|| below(folder))?, Some(vendor)));
-    let places =
-        [place("CLAUDE_CONFIG_DIR", ".claude", Vendor::ClaudeCode), place("CODEX_HOME", ".codex", Vendor::Codex)];
+    let data = set("XDG_DATA_HOME").or_else(|| below(".local/share"));
+    let places = [
+        place("CLAUDE_CONFIG_DIR", ".claude", Vendor::ClaudeCode),
+        place("CODEX_HOME", ".codex", Vendor::Codex),
+        data.map(|data| (data.join("opencode"), Some(Vendor::OpenCode))),
+    ];
     let roots: Vec<_> = places.into_iter().flatten().collect();
     if roots.is_empty() {
         return Err(Failure::new(Exit::Usage, "nothing tells where the home directory is").help("palog ls PATH"));
@@ -71,7 +75,7 @@ fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
     if there.is_empty() {
         let names: Vec<String> = roots.iter().map(|(root, _)| root.display().to_string()).collect();
         let failure = Failure::new(Exit::NothingMatched, format!("{} is not there", names.join(" or ")));
-        let help = "sessions lie in $CLAUDE_CONFIG_DIR or ~/.claude, and in $CODEX_HOME or ~/.codex: palog ls PATH looks elsewhere";
+        let help = "sessions lie in $CLAUDE_CONFIG_DIR or ~/.claude, in $CODEX_HOME or ~/.codex, and in $XDG_DATA_HOME/opencode or ~/.local/share/opencode: palog ls PATH looks elsewhere";
         return Err(failure.help(help));
     }
     Ok(there)
@@ -79,15 +83,21 @@ fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
 
 /// Adds the verdicts. Each session is imported as a whole, without what lies beside it: that bears on no verdict.
 fn judge(paths: &[(PathBuf, Option<Vendor>)], sessions: &mut [Session]) -> Result<(), Failure> {
-    let mut found = HashMap::new();
+    let mut found: HashMap<PathBuf, Vec<vendors::Session>> = HashMap::new();
     for (path, vendor) in paths {
         let discovery =
             vendors::discover(path, *vendor).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
-        found.extend(discovery.sessions.into_iter().filter_map(|s| Some((s.path()?.to_path_buf(), s))));
+        for native in discovery.sessions {
+            let Some(path) = native.path().map(Path::to_path_buf) else { continue };
+            found.entry(path).or_default().push(native);
+        }
     }
     let progress = Progress::new(sessions.iter().map(|s| s.listed.bytes).sum());
     for session in sessions {
-        let Some(native) = found.remove(&session.listed.path) else { continue };
+        // A database holds several sessions.
+        let Some(here) = found.get_mut(&session.listed.path).filter(|here| !here.is_empty()) else { continue };
+        let own = here.iter().position(|native| native.id() == session.listed.id.as_deref());
+        let native = here.swap_remove(own.unwrap_or(0));
         match verdict(native.alone(), &session.listed.path, &progress) {
             Ok(verdict) => session.verdict = Some(verdict),
             Err(failure) => session.failure = failure.message,

@@ -270,7 +270,8 @@ fn expectation(folder: &Path, manifest: &ManifestExpect) -> Result<(Expectation,
                 return Err(format!("expect.json is of the case {}", expect.case));
             }
             expect.only.clone_from(&manifest.only);
-            let stated = expect.verdicts.iter().map(|v| (v.session.clone().unwrap_or_default(), v.verdict)).collect();
+            let key = |v: &SessionVerdict| v.input.clone().or_else(|| v.session.clone()).unwrap_or_default();
+            let stated = expect.verdicts.iter().map(|v| (key(v), v.verdict)).collect();
             Ok((Expectation::Faults(Box::new(expect)), stated))
         }
         _ => Err(format!("expect/ holds {files:?} and not exactly one of truth.json and expect.json")),
@@ -278,7 +279,7 @@ fn expectation(folder: &Path, manifest: &ManifestExpect) -> Result<(Expectation,
 }
 
 /// The file is the one that the expectation is about.
-fn check_input(base: &Path, input: &Input) -> Result<(), String> {
+pub(crate) fn check_input(base: &Path, input: &Input) -> Result<(), String> {
     let bytes = fs::read(base.join(&input.path)).map_err(|e| format!("{}: {e}", input.path))?;
     let digest: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
     if bytes.len() as u64 != input.bytes || digest != input.sha256 {

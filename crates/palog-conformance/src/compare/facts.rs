@@ -1,9 +1,11 @@
 //! The members of `state` in an expectation. Each is looked up in what the implementation gave, never in the other's words.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::implementation::Import;
 use crate::json;
 use crate::log::Log;
 use crate::run::{Imported, Run};
@@ -14,6 +16,10 @@ pub(super) fn check(run: &Run<'_>, what: &str, expected: &Value) -> Result<(), S
         "sessions" => return sessions(run, expected),
         "history_of_forked_by_reference" => {
             let found: Value = history(run, "dd")?.into();
+            return if found == *expected { Ok(()) } else { Err(format!("expected {expected}, found {found}")) };
+        }
+        "main_file_alone" => {
+            let found = main_file_alone(run)?;
             return if found == *expected { Ok(()) } else { Err(format!("expected {expected}, found {found}")) };
         }
         _ => {}
@@ -52,6 +58,7 @@ fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Opt
         "archive_messages" => log.of_type("message.added").filter(|e| e["copy"].is_null()).count().into(),
         "context" => context(imported),
         "agents" => agents(imported),
+        "approvals" => approvals(imported),
         "queue" => queue(imported),
         "pending_inputs" => json::list(state, "/inputs").iter().filter(|input| input["pending"] == true).count().into(),
         "session" => state["session"].clone(),
@@ -227,6 +234,39 @@ fn agents(imported: &Imported) -> Value {
         agents.insert(json::text(child, "/session").unwrap_or_default().into(), agent.into());
     }
     agents.into()
+}
+
+/// The questions for leave, in their order, each with what the vendor calls what is asked for.
+fn approvals(imported: &Imported) -> Value {
+    let asked = |approval: &Value| {
+        let id = json::text(approval, "/approval");
+        let request = imported.log.of_type("approval.requested").find(|e| json::text(e, "/data/approval") == id);
+        // An end of the action settles its requests; what was answered before stands in the log.
+        let ended = imported.log.of_type("approval.ended").find(|e| json::text(e, "/data/approval") == id);
+        let status = ended.map_or(&approval["status"], |e| &e["data"]["outcome"]);
+        json!({
+            "id": id, "call": approval["action"], "status": status,
+            "kind": request.map_or(&Value::Null, |e| &e["data"]["options"]["permission"]),
+        })
+    };
+    json::list(&imported.state, "/approvals").iter().map(asked).collect()
+}
+
+/// What the database holds without the log beside it.
+fn main_file_alone(run: &Run<'_>) -> Result<Value, String> {
+    let alone = alone(run)?;
+    let rows = |table: &str| {
+        json::list(&alone.report, "/inputs").iter().find_map(|input| input["by_type"][table].as_u64()).unwrap_or(0)
+    };
+    Ok(json!({"sessions": json::list(&alone.report, "/logs").len(), "messages": rows("message"), "parts": rows("part")}))
+}
+
+/// Imports the database of a case without the log beside it.
+pub(super) fn alone(run: &Run<'_>) -> Result<Import, String> {
+    let folder = tempfile::tempdir_in(run.folder).map_err(|e| e.to_string())?;
+    let copy = folder.path().join("opencode.db");
+    fs::copy(&run.case.source, &copy).map_err(|e| e.to_string())?;
+    run.implementation.import(&copy, &folder.path().join("logs"))
 }
 
 /// What became of each input that was queued.

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::case::{Expect, Input, Preserve, SessionVerdict};
+use crate::case::{Expect, Expectation, Input, Preserve, SessionVerdict, check_input};
 use crate::compare::{equal, facts, findings, sentences};
 use crate::json;
 use crate::run::Run;
@@ -92,9 +92,12 @@ fn counted(run: &Run<'_>, expect: &Expect, what: &str) -> Option<u64> {
         let inputs = expect.inputs.iter().filter(|i| counts(i)).filter_map(|i| reported.get(&i.path));
         inputs.filter_map(|found| found[member].as_u64()).sum()
     };
+    let of_type = |kind: &str| -> u64 { reported.values().filter_map(|found| found["by_type"][kind].as_u64()).sum() };
     let events = |kind: &str| run.logs.iter().map(|l| l.log.of_type(kind).count() as u64).sum();
     Some(match what {
-        "sessions" => run.mains().count() as u64,
+        "sessions" => run.mains().map(|log| &log.session).collect::<BTreeSet<_>>().len() as u64,
+        "messages" => of_type("message"),
+        "parts" => of_type("part"),
         "records" => total("records", |i| i.records.is_some()),
         "fragments" => total("fragments", |i| i.fragments.is_some()),
         "tool_calls" => events("action.proposed"),
@@ -108,7 +111,13 @@ fn counted(run: &Run<'_>, expect: &Expect, what: &str) -> Option<u64> {
 }
 
 fn preserved(run: &Run<'_>, preserve: &Preserve, failures: &mut Vec<String>) {
-    if preserve.text.is_none() && preserve.place.is_none() {
+    if preserve.what == "the bytes of both source files: digests before and after are equal" {
+        let inputs = match &run.case.expectation {
+            Expectation::Faults(expect) => expect.inputs.as_slice(),
+            Expectation::Truth(_) => &[],
+        };
+        failures.extend(inputs.iter().filter_map(|input| check_input(&run.case.base, input).err()));
+    } else if preserve.text.is_none() && preserve.place.is_none() {
         failures.push(format!("nobody checks that {} is preserved", preserve.what));
     }
     if let Some(text) = &preserve.text {
@@ -151,10 +160,12 @@ fn covers(imported: &crate::run::Imported, offset: u64, length: u64) -> bool {
 }
 
 fn verdict(run: &Run<'_>, expected: &SessionVerdict, failures: &mut Vec<String>) {
-    if let Some(input) = &expected.input {
-        failures.push(format!("nobody checks the verdict over the input {input}"));
-    }
     let imported = match &expected.session {
+        _ if expected.input.is_some() => run
+            .logs
+            .iter()
+            .find(|log| log.input == expected.input)
+            .ok_or_else(|| format!("no log of {}", expected.input.as_deref().unwrap_or_default())),
         Some(session) => run.session(session).ok_or_else(|| format!("no session {session}")),
         None => run.only(),
     };

@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use palog_conformance::json;
+use palog_conformance::{Case, json};
 
 /// Files that have to lie in the kept sources of a session or subagent, with their bytes.
 pub(crate) type Owned = BTreeMap<String, Vec<(PathBuf, Vec<u8>)>>;
+
+/// Whether the source of a case is rows or documents that change, and no files that only grow: `rows.rs` has the tests of these.
+pub(crate) fn is_of_rows(case: &Case) -> bool {
+    case.format == "opencode"
+}
 
 /// All files below a folder, by path.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
