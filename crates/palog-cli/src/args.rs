@@ -214,6 +214,9 @@ pub(crate) enum Format {
 pub(crate) enum Vendor {
     ClaudeCode,
     Codex,
+    #[value(name = "openclaw")]
+    OpenClaw,
+    Pi,
 }
 
 impl Vendor {
@@ -222,6 +225,8 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => palog_import::Vendor::ClaudeCode,
             Vendor::Codex => palog_import::Vendor::Codex,
+            Vendor::OpenClaw => palog_import::Vendor::OpenClaw,
+            Vendor::Pi => palog_import::Vendor::Pi,
         }
     }
 }

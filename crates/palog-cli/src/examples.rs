@@ -7,6 +7,7 @@ use palog::rules;
 const LOG: &str = "shop.palog.jsonl";
 const SOURCE: &str = "projects/-home-me-shop/5e550000-0000-4000-8000-000000000001.jsonl";
 const ROLLOUT: &str = "sessions/2026/11/29/rollout-2026-11-29T12-00-00-019c0000-0000-7000-8000-000000000001.jsonl";
+const ENTRIES: &str = "sessions/--home-me-shop--/2026-11-29T12-00-00-000Z_019c0000-0000-7000-8000-000000000001.jsonl";
 const AGENT: &str = "projects/-home-me-shop/5e550000-0000-4000-8000-000000000001/subagents/agent-a1b2c3.jsonl";
 
 /// A finding as it could be.
@@ -91,6 +92,14 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         }
         Code::Replay | Code::IdReused | Code::BypassedRecord => recorded(source(code, Warning, 6, None)),
         Code::LoneSurrogate | Code::BadTime => source(code, Warning, 3, None),
+        Code::SplitPair => called(entry(code, Warning, 5), "call_9"),
+        Code::NaiveTime => entry(code, Warning, 4),
+        Code::MixedTimes => entry(code, Info, 3),
+        Code::TimeJump => {
+            let mut found = entry(code, Warning, 6);
+            found.place.detail = Some("about 5 h".into());
+            found
+        }
         Code::NumberPrecision
         | Code::TimeBackwards
         | Code::UsageSuperseded
@@ -147,6 +156,13 @@ fn source(code: Code, severity: Severity, line: u64, why: Option<&str>) -> Diagn
 fn rollout(code: Code, severity: Severity, line: u64) -> Diagnostic {
     let mut found = source(code, severity, line, None);
     found.place.input = Some(ROLLOUT.into());
+    found
+}
+
+/// About an entry of pi.
+fn entry(code: Code, severity: Severity, line: u64) -> Diagnostic {
+    let mut found = source(code, severity, line, None);
+    found.place.input = Some(ENTRIES.into());
     found
 }
 

@@ -218,7 +218,7 @@ pub(crate) fn discover(path: &Path, only: Option<Vendor>) -> Result<Discovery, F
                 failure.help(format!("{} looks like one by its name, and is none by its content", first.display()));
         }
         return Err(failure.help(
-            "a directory is that of Claude Code (~/.claude), Codex (~/.codex) or OpenCode (~/.local/share/opencode), one below it, or one with palog logs",
+            "a directory is that of a client, such as ~/.claude, ~/.codex, ~/.local/share/opencode, ~/.hermes, ~/.openclaw or ~/.pi/agent, one below it, or one with palog logs",
         ));
     }
     Ok(found)

@@ -30,7 +30,8 @@ pub struct Record {
     pub at: u64,
     /// Length in bytes.
     pub len: u64,
-    /// The record as it stands in the kept source; `null` where the source is not kept or the record is no JSON.
+    /// The record as it stands in the kept source; `null` where the source is not kept or the record is no JSON. Of a row of
+    /// a database, which has no offset, its table and key.
     pub native: Value,
     /// Places of its events in the log.
     pub events: Vec<usize>,
@@ -108,27 +109,31 @@ impl Log {
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
         let mut records: Vec<Record> = Vec::new();
-        let mut known: BTreeMap<(String, u64, u64), usize> = BTreeMap::new();
+        let mut known: BTreeMap<(String, String, u64, u64), usize> = BTreeMap::new();
         let rows: BTreeMap<&str, Rows> =
             self.sources.iter().map(|(name, bytes)| (name.as_str(), rows(bytes))).collect();
         for (n, event) in self.events.iter().enumerate() {
             for src in json::list(event, "/src") {
-                let place = || {
-                    let row = (json::text(src, "/table")?.to_owned(), json::text(src, "/key")?.to_owned());
-                    rows.get(json::text(src, "/source")?)?.get(&row).copied()
-                };
-                let span = || json::count(src, "/at").zip(json::count(src, "/len"));
-                let (Some(source), Some((at, len))) = (json::text(src, "/source"), span().or_else(place)) else {
-                    continue;
-                };
-                let index = *known.entry((source.to_owned(), at, len)).or_insert_with(|| {
-                    let native =
-                        self.slice(source, at, len).and_then(|b| json::value(&String::from_utf8_lossy(b)).ok());
+                let Some(source) = json::text(src, "/source") else { continue };
+                let row = json::text(src, "/table").zip(json::text(src, "/key"));
+                let row = row.map(|(table, key)| (table.to_owned(), key.to_owned()));
+                let span = json::count(src, "/at").zip(json::count(src, "/len"));
+                let kept = row.as_ref().and_then(|row| rows.get(source)?.get(row).copied());
+                let Some((at, len)) = span.or(kept).or(row.as_ref().map(|_| (0, 0))) else { continue };
+                let name = row.as_ref().map(|(table, key)| format!("{table} {key}")).unwrap_or_default();
+                let index = *known.entry((source.to_owned(), name, at, len)).or_insert_with(|| {
+                    let slice = self.slice(source, at, len);
+                    let mut native =
+                        slice.and_then(|b| json::value(&String::from_utf8_lossy(b)).ok()).unwrap_or_default();
+                    if let Some((table, key)) = row {
+                        native["table"] = table.into();
+                        native["key"] = key.into();
+                    }
                     records.push(Record {
                         source: source.into(),
                         at,
                         len,
-                        native: native.unwrap_or_default(),
+                        native,
                         events: Vec::new(),
                     });
                     records.len() - 1
@@ -191,9 +196,10 @@ impl Log {
     }
 }
 
-/// The vendor's id of a record: its own, or that of the item in its envelope.
+/// The vendor's id of a record: its own, that of the item in its envelope, or that of an entry in a tree.
 fn id_of(native: &Value) -> Option<&str> {
-    json::text(native, "/uuid").or_else(|| json::text(native, "/payload/id"))
+    let entry = || json::text(native, "/id").filter(|_| native.get("parentId").is_some());
+    json::text(native, "/uuid").or_else(|| json::text(native, "/payload/id")).or_else(entry)
 }
 
 /// Where rows stand in a kept source, by table and key.
@@ -231,6 +237,9 @@ pub(crate) fn kind_of(record: &Record) -> String {
     let outer = json::text(native, "/type");
     if let Some(mark) = json::text(native, "/record_type") {
         return format!("record_type:{mark}");
+    }
+    if let (Some("message"), Some(role)) = (outer, json::text(native, "/message/role")) {
+        return format!("message/{role}");
     }
     match (outer, json::text(native, "/payload/type")) {
         (Some(outer), Some(inner)) => format!("{outer}/{inner}"),

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use palog_claude_code as claude_code;
 use palog_codex as codex;
+use palog_hermes as hermes;
+use palog_openclaw::{self as openclaw, pi};
 use palog_opencode as opencode;
 
 // What the functions here take and give, so that their users need no second dependency.
@@ -32,11 +34,18 @@ pub enum Vendor {
     Codex,
     /// OpenCode.
     OpenCode,
+    /// Hermes Agent.
+    Hermes,
+    /// OpenClaw.
+    OpenClaw,
+    /// pi.
+    Pi,
 }
 
 impl Vendor {
     /// All of them.
-    pub const ALL: [Vendor; 3] = [Vendor::ClaudeCode, Vendor::Codex, Vendor::OpenCode];
+    pub const ALL: [Vendor; 6] =
+        [Vendor::ClaudeCode, Vendor::Codex, Vendor::OpenCode, Vendor::Hermes, Vendor::OpenClaw, Vendor::Pi];
 
     /// The name of its format.
     #[must_use]
@@ -45,6 +54,9 @@ impl Vendor {
             Vendor::ClaudeCode => claude_code::FORMAT.name,
             Vendor::Codex => codex::FORMAT.name,
             Vendor::OpenCode => opencode::FORMAT.name,
+            Vendor::Hermes => hermes::FORMAT.name,
+            Vendor::OpenClaw => openclaw::FORMAT.name,
+            Vendor::Pi => pi::FORMAT.name,
         }
     }
 
@@ -61,6 +73,9 @@ impl Vendor {
             Vendor::ClaudeCode => claude_code::resume(session, directory),
             Vendor::Codex => codex::resume(session, directory),
             Vendor::OpenCode => opencode::resume(session, directory),
+            Vendor::Hermes => hermes::resume(session, directory),
+            Vendor::OpenClaw => openclaw::resume(session, directory),
+            Vendor::Pi => pi::resume(session, directory),
         }
     }
 
@@ -71,6 +86,9 @@ impl Vendor {
             Vendor::ClaudeCode => claude_code::questions(tool, arguments),
             Vendor::Codex => codex::questions(tool, arguments),
             Vendor::OpenCode => opencode::questions(tool, arguments),
+            Vendor::Hermes => hermes::questions(tool, arguments),
+            // Their models have no tool that only asks.
+            Vendor::OpenClaw | Vendor::Pi => Vec::new(),
         }
     }
 
@@ -82,6 +100,12 @@ impl Vendor {
             Some(Vendor::Codex)
         } else if opencode::recognises(head) {
             Some(Vendor::OpenCode)
+        } else if hermes::recognises(head) {
+            Some(Vendor::Hermes)
+        } else if openclaw::recognises(head) {
+            Some(Vendor::OpenClaw)
+        } else if pi::recognises(head) {
+            Some(Vendor::Pi)
         } else if claude_code::recognises(head) {
             Some(Vendor::ClaudeCode)
         } else {
@@ -100,19 +124,42 @@ pub enum Session {
     Codex(codex::Session),
     /// Of OpenCode.
     OpenCode(opencode::Session),
+    /// Of Hermes Agent.
+    Hermes(hermes::Session),
+    /// Of OpenClaw.
+    OpenClaw(openclaw::Session),
+    /// Of pi.
+    Pi(pi::Session),
+}
+
+/// Applies an expression to the session of whichever vendor.
+macro_rules! of_any {
+    ($any:expr, $session:ident => $give:expr) => {
+        match $any {
+            Session::ClaudeCode($session) => $give,
+            Session::Codex($session) => $give,
+            Session::OpenCode($session) => $give,
+            Session::Hermes($session) => $give,
+            Session::OpenClaw($session) => $give,
+            Session::Pi($session) => $give,
+        }
+    };
 }
 
 impl Session {
-    /// A session that came from standard input, which `bytes` holds.
+    /// The sessions that came from standard input, which `bytes` holds: a stream of records is one, an export may hold several.
     ///
     /// # Errors
     /// When `bytes` cannot be read.
-    pub fn from_stdin(mut bytes: File, only: Option<Vendor>) -> io::Result<Session> {
+    pub fn from_stdin(mut bytes: File, only: Option<Vendor>) -> io::Result<Vec<Session>> {
         bytes.seek(SeekFrom::Start(0))?;
         Ok(match only.or(Vendor::of(&head(&mut bytes)?)) {
-            Some(Vendor::Codex) => Session::Codex(codex::session_from_stdin(bytes)),
-            Some(Vendor::OpenCode) => Session::OpenCode(opencode::session_from_stdin(bytes)?),
-            Some(Vendor::ClaudeCode) | None => Session::ClaudeCode(claude_code::session_from_stdin(bytes)),
+            Some(Vendor::Codex) => vec![Session::Codex(codex::session_from_stdin(bytes))],
+            Some(Vendor::OpenCode) => vec![Session::OpenCode(opencode::session_from_stdin(bytes)?)],
+            Some(Vendor::Hermes) => hermes::sessions_from_stdin(bytes)?.into_iter().map(Session::Hermes).collect(),
+            Some(Vendor::OpenClaw) => vec![Session::OpenClaw(openclaw::session_from_stdin(bytes)?)],
+            Some(Vendor::Pi) => vec![Session::Pi(pi::session_from_stdin(bytes))],
+            Some(Vendor::ClaudeCode) | None => vec![Session::ClaudeCode(claude_code::session_from_stdin(bytes))],
         })
     }
 
@@ -123,46 +170,37 @@ impl Session {
             Session::ClaudeCode(_) => Vendor::ClaudeCode,
             Session::Codex(_) => Vendor::Codex,
             Session::OpenCode(_) => Vendor::OpenCode,
+            Session::Hermes(_) => Vendor::Hermes,
+            Session::OpenClaw(_) => Vendor::OpenClaw,
+            Session::Pi(_) => Vendor::Pi,
         }
     }
 
     /// Its native id, as far as that is told without reading it.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
-        match self {
-            Session::ClaudeCode(session) => session.id(),
-            Session::Codex(session) => session.id(),
-            Session::OpenCode(session) => session.id(),
-        }
+        of_any!(self, session => session.id())
     }
 
     /// Path of its main file; `None` for standard input.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        match self {
-            Session::ClaudeCode(session) => session.path(),
-            Session::Codex(session) => session.path(),
-            Session::OpenCode(session) => session.path(),
-        }
+        of_any!(self, session => session.path())
     }
 
-    /// Ids of its subagents, where their files belong to it. Agents of Codex and of OpenCode are sessions of their own.
+    /// Ids of its subagents, where their files belong to it. Agents of the others are sessions of their own.
     #[must_use]
     pub fn agents(&self) -> Vec<&str> {
         match self {
             Session::ClaudeCode(session) => session.agents().collect(),
-            Session::Codex(_) | Session::OpenCode(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
     /// Size of what belongs to it, in bytes, as the file system tells it now.
     #[must_use]
     pub fn size(&self) -> u64 {
-        match self {
-            Session::ClaudeCode(session) => session.size(),
-            Session::Codex(session) => session.size(),
-            Session::OpenCode(session) => session.size(),
-        }
+        of_any!(self, session => session.size())
     }
 
     /// The session without what lies beside it.
@@ -172,6 +210,10 @@ impl Session {
             Session::ClaudeCode(session) => Session::ClaudeCode(session.alone()),
             Session::Codex(session) => Session::Codex(session.alone()),
             Session::OpenCode(session) => Session::OpenCode(session.alone()),
+            Session::Hermes(session) => Session::Hermes(session.alone()),
+            Session::OpenClaw(session) => Session::OpenClaw(session.alone()),
+            // Nothing lies beside it.
+            Session::Pi(session) => Session::Pi(session),
         }
     }
 
@@ -184,6 +226,9 @@ impl Session {
             Session::ClaudeCode(session) => claude_code::import(session, target, options),
             Session::Codex(session) => codex::import(session, target, options),
             Session::OpenCode(session) => opencode::import(session, target, options),
+            Session::Hermes(session) => hermes::import(session, target, options),
+            Session::OpenClaw(session) => openclaw::import(session, target, options),
+            Session::Pi(session) => pi::import(session, target, options),
         }
     }
 }
@@ -206,6 +251,14 @@ fn is_database(path: &Path, head: &[u8]) -> bool {
     head.starts_with(b"SQLite format 3\0") || (head.is_empty() && Path::new(&log).is_file())
 }
 
+/// Whose a database is, by its tables. One that nobody knows is offered to the first vendor whose store is one file.
+fn of_database(path: &Path) -> io::Result<Vendor> {
+    if hermes::recognises_file(path)? {
+        return Ok(Vendor::Hermes);
+    }
+    Ok(if openclaw::discover(path)?.sessions.is_empty() { Vendor::OpenCode } else { Vendor::OpenClaw })
+}
+
 /// Whose sessions are looked for at a path: of a file what its content tells, of a directory everybody's. A file that nobody
 /// recognises is offered to the first one, which tells what is wrong with it.
 fn vendors(path: &Path, only: Option<Vendor>) -> io::Result<Vec<Vendor>> {
@@ -216,7 +269,11 @@ fn vendors(path: &Path, only: Option<Vendor>) -> io::Result<Vec<Vendor>> {
         return Ok(Vendor::ALL.to_vec());
     }
     let head = head(File::open(path)?)?;
-    Ok(vec![if is_database(path, &head) { Vendor::OpenCode } else { Vendor::of(&head).unwrap_or(Vendor::ClaudeCode) }])
+    Ok(vec![match Vendor::of(&head) {
+        Some(vendor) => vendor,
+        None if is_database(path, &head) => of_database(path)?,
+        None => Vendor::ClaudeCode,
+    }])
 }
 
 /// As much of the beginning as it takes to tell what something is ([`Vendor::of`]).
@@ -291,6 +348,23 @@ pub fn discover(path: &Path, only: Option<Vendor>) -> io::Result<Discovery> {
                 all.beside.extend(beside);
                 all.unrecognised.extend(unrecognised);
             }
+            Vendor::Hermes => {
+                let hermes::Discovery { sessions, beside, unrecognised } = hermes::discover(path)?;
+                all.sessions.extend(sessions.into_iter().map(Session::Hermes));
+                all.beside.extend(beside);
+                all.unrecognised.extend(unrecognised);
+            }
+            Vendor::OpenClaw => {
+                let openclaw::Discovery { sessions, beside, unrecognised } = openclaw::discover(path)?;
+                all.sessions.extend(sessions.into_iter().map(Session::OpenClaw));
+                all.beside.extend(beside);
+                all.unrecognised.extend(unrecognised);
+            }
+            Vendor::Pi => {
+                let pi::Discovery { sessions, unrecognised } = pi::discover(path)?;
+                all.sessions.extend(sessions.into_iter().map(Session::Pi));
+                all.unrecognised.extend(unrecognised);
+            }
         }
     }
     all.unrecognised = nobodys(path, all.unrecognised, all.sessions.iter().filter_map(Session::path));
@@ -310,6 +384,9 @@ pub fn list(path: &Path, only: Option<Vendor>) -> io::Result<Listing> {
             }
             Vendor::Codex => vec![codex::list(path)?],
             Vendor::OpenCode => vec![opencode::list(path)?],
+            Vendor::Hermes => vec![hermes::list(path)?],
+            Vendor::OpenClaw => vec![openclaw::list(path)?],
+            Vendor::Pi => vec![pi::list(path)?],
         };
         for listing in listings {
             all.sessions.extend(listing.sessions);

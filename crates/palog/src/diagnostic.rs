@@ -124,6 +124,7 @@ codes! {
     CheckpointMismatch = "checkpoint.mismatch": "A checkpoint does not agree with the events before it.", "Do not go on from it. Compare it with the state, and make another one.";
     ParentMissing = "family.parent_missing": "The log goes on from another one, which is not at hand.", "Earlier history is left out. Keep the parent's log together with this one.";
     SharedWorkspace = "family.shared_workspace": "A fork wrote into the workspace of its parent.", "Look at the workspace, and record it.";
+    SplitPair = "compaction.split_pair": "A compaction kept a result and not its call.", "Nothing: both are in the log, and contexts leave the result out.";
     // agents, usage, time, session, state, size
     LinkInferred = "agent.link_inferred": "A child is linked to its call by its prompt only.", "Check the link if it matters.";
     AgentOrphan = "agent.orphan": "A child has no call that made it.", "It is kept as a log of its own.";
@@ -131,6 +132,9 @@ codes! {
     UsageSuperseded = "usage.stream_partial_superseded": "Token counts were replaced by a later record of the same response.", "Nothing: the last record counts.";
     TimeBackwards = "time.backwards": "Time runs backwards in file order.", "Nothing: times are never used for order.";
     TimeMissing = "time.missing": "A record has no time.", "Nothing: times are never made up.";
+    TimeJump = "time.jump": "Time jumps ahead by more than an hour, and nothing that follows bears it out.", "Nothing: times are never used for order. A clock may have been wrong.";
+    MixedTimes = "time.mixed_units": "A time is in another unit than the format has.", "Nothing: it was read in the unit that its size tells.";
+    NaiveTime = "time.naive_zone": "A time has no zone.", "The source keeps the text; another time of the same record counts, if there is one.";
     BadTime = "time.malformed": "A time is not RFC 3339 in UTC.", "The event has no time; the source keeps the text.";
     ForeignRecord = "session.foreign_record": "A record belongs to another session.", "It is kept, and changes nothing here.";
     SessionMismatch = "session.id_mismatch": "A record carries another session id than its file.", "It is kept in the order of the file.";

@@ -76,6 +76,10 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::NulRun
         | Code::LoneSurrogate
         | Code::NumberPrecision
+        | Code::SplitPair
+        | Code::TimeJump
+        | Code::MixedTimes
+        | Code::NaiveTime
         | Code::UnknownBlock
         | Code::UnexpectedShape
         | Code::Replay

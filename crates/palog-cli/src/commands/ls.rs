@@ -66,6 +66,9 @@ fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
         place("CLAUDE_CONFIG_DIR", ".claude", Vendor::ClaudeCode),
         place("CODEX_HOME", ".codex", Vendor::Codex),
         data.map(|data| (data.join("opencode"), Some(Vendor::OpenCode))),
+        place("HERMES_HOME", ".hermes", Vendor::Hermes),
+        place("OPENCLAW_STATE_DIR", ".openclaw", Vendor::OpenClaw),
+        place("PI_CODING_AGENT_DIR", ".pi/agent", Vendor::Pi),
     ];
     let roots: Vec<_> = places.into_iter().flatten().collect();
     if roots.is_empty() {
@@ -75,7 +78,7 @@ fn roots() -> Result<Vec<(PathBuf, Option<Vendor>)>, Failure> {
     if there.is_empty() {
         let names: Vec<String> = roots.iter().map(|(root, _)| root.display().to_string()).collect();
         let failure = Failure::new(Exit::NothingMatched, format!("{} is not there", names.join(" or ")));
-        let help = "sessions lie in $CLAUDE_CONFIG_DIR or ~/.claude, in $CODEX_HOME or ~/.codex, and in $XDG_DATA_HOME/opencode or ~/.local/share/opencode: palog ls PATH looks elsewhere";
+        let help = "sessions lie in $CLAUDE_CONFIG_DIR or ~/.claude, $CODEX_HOME or ~/.codex, $XDG_DATA_HOME/opencode or ~/.local/share/opencode, $HERMES_HOME or ~/.hermes, $OPENCLAW_STATE_DIR or ~/.openclaw, and $PI_CODING_AGENT_DIR or ~/.pi/agent: palog ls PATH looks elsewhere";
         return Err(failure.help(help));
     }
     Ok(there)

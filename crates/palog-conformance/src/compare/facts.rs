@@ -35,8 +35,13 @@ fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Opt
     let log = &imported.log;
     let count = |path: &str| json::count(state, path).map_or(Value::Null, Value::from);
     Some(Ok(match what {
-        "order" => {
-            own_records(log).into_iter().filter_map(|r| json::text(&r.native, "/uuid").map(Value::from)).collect()
+        "order" => own_records(log).into_iter().filter_map(|r| r.id().map(Value::from)).collect(),
+        "cycles" => cycles(run, log),
+        "context_after_first_compaction" => return Some(context_after_first_compaction(run, imported)),
+        "orphans_in_log" => unresolved(state).filter(|a| a["proposed"].is_null()).count().into(),
+        "orphans_in_context" => orphans(imported).into(),
+        "session_start_utc" => {
+            own_records(log).first().map(|r| log.events[r.events[0]]["time"].clone()).unwrap_or_default()
         }
         "records_seen_by_vendor_client" => first_of_each_line(log).into(),
         "recovered_behind_fragment" => behind_fragments(log),
@@ -55,7 +60,7 @@ fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Opt
         "logical_events" => own_records(log).len().into(),
         "reachable" => return Some(reachable(imported)),
         "active_path_messages" => json::list(&imported.context, "/path/events").len().into(),
-        "archive_messages" => log.of_type("message.added").filter(|e| e["copy"].is_null()).count().into(),
+        "archive_messages" => archive_messages(log).into(),
         "context" => context(imported),
         "agents" => agents(imported),
         "approvals" => approvals(imported),
@@ -212,14 +217,79 @@ fn reachable(imported: &Imported) -> Result<Value, String> {
     Ok(json!({"strict": strict, "repaired": path.len()}))
 }
 
+/// Messages that happened here; what a compaction wrote is one where it has a record of its own.
+fn archive_messages(log: &Log) -> usize {
+    let own = |e: &&Value| e["copy"].is_null() && log.native(e).is_none_or(|native| native["type"] != "compaction");
+    log.of_type("message.added").filter(own).count()
+}
+
+/// The loops of parents in the source, if as many are told.
+fn cycles(run: &Run<'_>, log: &Log) -> Value {
+    let records = log.main_records();
+    let parents: BTreeMap<&str, &str> =
+        records.iter().filter_map(|r| Some((r.id()?, json::text(&r.native, "/parentId")?))).collect();
+    let mut found: Vec<Vec<&str>> = Vec::new();
+    for id in parents.keys() {
+        let mut walk = vec![*id];
+        while let Some(up) = parents.get(walk[walk.len() - 1]).filter(|up| !walk.contains(up)) {
+            walk.push(up);
+        }
+        walk.sort_unstable();
+        if parents.get(id).is_some_and(|up| walk.contains(up)) && closes(&parents, id) && !found.contains(&walk) {
+            found.push(walk);
+        }
+    }
+    let told = crate::compare::findings::places(run, "reduce", "graph.cycle").len();
+    if told == found.len() { json!(found) } else { json!({"found": found, "told": told}) }
+}
+
+/// Whether the parents of a record lead back to it.
+fn closes(parents: &BTreeMap<&str, &str>, id: &str) -> bool {
+    let mut at = parents.get(id);
+    for _ in 0..parents.len() {
+        match at {
+            Some(up) if *up == id => return true,
+            Some(up) => at = parents.get(up),
+            None => return false,
+        }
+    }
+    false
+}
+
+/// What the model saw when it said the first thing after the first compaction.
+fn context_after_first_compaction(run: &Run<'_>, imported: &Imported) -> Result<Value, String> {
+    let mut after = imported.log.events.iter().skip_while(|e| e["type"] != "context.compacted");
+    let next =
+        after.find(|e| e["type"] == "message.added").and_then(|e| json::text(e, "/id")).ok_or("nothing follows")?;
+    let context = run.implementation.context(&imported.log.path, Some(next))?;
+    Ok(names(imported, &context))
+}
+
+/// Results on the path of the model whose calls are not on it.
+fn orphans(imported: &Imported) -> usize {
+    let events = json::list(&imported.context, "/path/events").iter();
+    let parts: Vec<&Value> = events
+        .filter_map(|id| imported.log.event(id.as_str()?))
+        .flat_map(|event| json::list(event, "/data/parts"))
+        .collect();
+    let of = |kind: &str| -> BTreeSet<&str> {
+        parts.iter().filter(|part| part["type"] == kind).filter_map(|part| json::text(part, "/action")).collect()
+    };
+    of("result").difference(&of("action")).count()
+}
+
 /// The native ids of the messages that the model sees.
 fn context(imported: &Imported) -> Value {
+    names(imported, &imported.context)
+}
+
+fn names(imported: &Imported, context: &Value) -> Value {
     let name = |id: &Value| {
         let event = imported.log.event(id.as_str()?)?;
         let native = imported.log.native_id(event)?;
         Some(if event["data"]["purpose"] == "summary" { format!("summary:{native}") } else { native })
     };
-    json::list(&imported.context, "/path/events").iter().map(|id| Value::from(name(id))).collect()
+    json::list(context, "/path/events").iter().map(|id| Value::from(name(id))).collect()
 }
 
 /// The children, by their native ids.

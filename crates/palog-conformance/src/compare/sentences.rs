@@ -262,12 +262,30 @@ const TABLE: &[(&str, &str, Check)] = &[
             action.to_string()
         })
     }),
+    ("23", "the context either begins at e2 or leaves e3 out", |_, one| {
+        let seen = one.context["messages"].to_string();
+        let (call, result) = (seen.contains("\"tool_use\""), seen.contains("\"tool_result\""));
+        holds(call == result, || seen)
+    }),
+    ("23", "report call_9 as lost", |run, one| {
+        let lost = findings::places(run, "reduce", "tool.result_lost");
+        holds(lost.is_empty(), || format!("{lost:?}"))?;
+        let action = action(one, "call_9")?;
+        holds(action["state"] == "succeeded" && action["told"] == "result", || action.to_string())
+    }),
     ("26", "the inferred link from 5 to 4 is marked as inferred", |_, one| {
         is_path(one, &[1, 2, 3, 4, 5, 6])?;
         let marked: Vec<String> = natives(one, json::list(&one.context, "/path/inferred"));
         holds(marked == [uuid(5)], || format!("marked: {marked:?}"))
     }),
     ("26", "leave records 1 to 4 out of the archive", |_, one| holds_records(one, &[1, 2, 3, 4])),
+    ("27", "the reader terminates", |_, _| Ok(())),
+    ("27", "every entry appears exactly once", |_, one| {
+        let ids: Vec<String> = one.log.main_records().iter().filter_map(|r| r.id().map(str::to_owned)).collect();
+        let seen = natives(one, json::list(&one.context, "/path/events"));
+        let distinct: BTreeSet<&String> = seen.iter().collect();
+        holds(ids == ["e1", "e2", "e3", "e4"] && distinct.len() == seen.len(), || format!("{ids:?}, seen {seen:?}"))
+    }),
     ("29", "toolu_p keeps its result", |_, one| is_paired(one, "toolu_p")),
     ("29", "the tool result is on the active path", |_, one| {
         let blocks = json::list(&one.context, "/messages").iter().flat_map(|m| json::list(m, "/content"));
@@ -295,6 +313,15 @@ const TABLE: &[(&str, &str, Check)] = &[
         holds(summaries.len() == 1 && by_harness && counted == Some(prompts), || format!("{counted:?} of {prompts}"))
     }),
     ("31", "removing the boundary and the summary changes no call and no approval", without_the_compaction),
+    ("32", "no message is in neither a window nor under a summary", |_, one| {
+        let last = one.log.events.iter().rposition(|e| e["type"] == "context.compacted").ok_or("no compaction")?;
+        let seen = json::list(&one.context, "/path/events");
+        let lost: Vec<&Value> = one.log.events[last..]
+            .iter()
+            .filter(|e| e["type"] == "message.added" && !seen.contains(&e["id"]))
+            .collect();
+        holds(lost.is_empty(), || format!("{lost:?}"))
+    }),
     ("34", "both odd records are kept", |_, one| record_at(one, 0).and_then(|()| record_at(one, 1156))),
     ("34", "take the title from line 1", |_, one| {
         holds(one.state["title"] != "Other project: tune the parser", || one.state["title"].to_string())
@@ -315,6 +342,11 @@ const TABLE: &[(&str, &str, Check)] = &[
         let messages = one.log.of_type("message.added").count();
         holds(messages == 5, || format!("{messages} messages"))
     }),
+    ("44", "sort by time", |_, one| {
+        let starts: Vec<u64> = messages(&one.log).iter().map(|r| r.at).collect();
+        holds(starts.len() == 5 && starts.is_sorted(), || format!("messages of records at {starts:?}"))
+    }),
+    ("44", "drop e5", |_, one| record_at(one, 1036)),
     ("45", "show \"also run the linter\" twice", |_, one| {
         let shown = one.log.of_type("message.added").filter(|e| text_of(&e["data"]) == "also run the linter").count();
         let seen = one.context["messages"].to_string().matches("also run the linter").count();
