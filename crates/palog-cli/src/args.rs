@@ -214,6 +214,9 @@ pub(crate) enum Format {
 pub(crate) enum Vendor {
     ClaudeCode,
     Codex,
+    #[value(name = "opencode")]
+    OpenCode,
+    Hermes,
     #[value(name = "openclaw")]
     OpenClaw,
     Pi,
@@ -225,6 +228,8 @@ impl Vendor {
         match self {
             Vendor::ClaudeCode => palog_import::Vendor::ClaudeCode,
             Vendor::Codex => palog_import::Vendor::Codex,
+            Vendor::OpenCode => palog_import::Vendor::OpenCode,
+            Vendor::Hermes => palog_import::Vendor::Hermes,
             Vendor::OpenClaw => palog_import::Vendor::OpenClaw,
             Vendor::Pi => palog_import::Vendor::Pi,
         }
@@ -338,6 +343,7 @@ pub(crate) struct Recover {
 pub(crate) enum Provider {
     Anthropic,
     OpenaiResponses,
+    OpenaiChat,
 }
 
 /// Arguments of `palog context`.

@@ -123,6 +123,12 @@ pub(crate) fn example(code: Code) -> Diagnostic {
                 "another file of the same session was imported before; the log of this one has a number in its name";
             file(code, Warning, "projects/-home-me-old/5e550000-0000-4000-8000-000000000001.jsonl", why)
         }
+        Code::ContinuationMissing => stored(code, Warning, None, "closed by a compaction"),
+        Code::RowCountMismatch => stored(code, Warning, Some("declared 7, found 0"), "messages are missing"),
+        Code::PartialExport => {
+            let why = "rows that a compaction or an undo left behind, counts by model, and delegations are not in it";
+            file(code, Info, "export.jsonl", why)
+        }
         Code::LeftBeside => file(code, Warning, "tasks/5e550000-0000-4000-8000-000000000001/1.json", "it was not read"),
         Code::NotFollowed => {
             let path = "projects/-home-me-shop/5e550000-0000-4000-8000-000000000001/tool-results/b1.txt";
@@ -164,6 +170,17 @@ fn entry(code: Code, severity: Severity, line: u64) -> Diagnostic {
     let mut found = source(code, severity, line, None);
     found.place.input = Some(ENTRIES.into());
     found
+}
+
+/// About a session in a database.
+fn stored(code: Code, severity: Severity, detail: Option<&str>, why: &str) -> Diagnostic {
+    let place = Place {
+        input: Some("state.db".into()),
+        session: Some("20261129_120000_a1b2c3".into()),
+        detail: detail.map(str::to_owned),
+        ..Place::default()
+    };
+    Diagnostic::new(code, severity, place).because(why)
 }
 
 /// About a file as a whole.

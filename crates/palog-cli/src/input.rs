@@ -104,9 +104,8 @@ fn content(head: &[u8]) -> Content {
     }
 }
 
-/// What comes from standard input or from a pipe with a name, and what it is; `None` for files and directories. `session` is the
-/// one that is asked for.
-pub(crate) fn stream(path: &Path, session: Option<&str>) -> Result<Option<(Opened, Content)>, Failure> {
+/// What comes from standard input or from a pipe with a name, and what it is; `None` for files and directories.
+pub(crate) fn stream(path: &Path) -> Result<Option<(Opened, Content)>, Failure> {
     let name = path.display().to_string();
     let unreadable = |e| Failure::unreadable(&name, &e);
     if !is_dash(path) {
@@ -114,10 +113,6 @@ pub(crate) fn stream(path: &Path, session: Option<&str>) -> Result<Option<(Opene
         if meta.is_file() || meta.is_dir() {
             return Ok(None);
         }
-    }
-    if session.is_some() {
-        let why = "--session chooses among the sessions of files and directories, and a stream holds one";
-        return Err(Failure::new(Exit::Usage, why));
     }
     let mut opened = if is_dash(path) {
         spool("standard input", io::stdin().lock())?
@@ -129,8 +124,8 @@ pub(crate) fn stream(path: &Path, session: Option<&str>) -> Result<Option<(Opene
     Ok(Some((opened, content)))
 }
 
-/// The session that came from a stream.
-pub(crate) fn session_from_stream(opened: Opened, only: Option<Vendor>) -> Result<Session, Failure> {
+/// The sessions that came from a stream.
+pub(crate) fn sessions_from_stream(opened: Opened, only: Option<Vendor>) -> Result<Vec<Session>, Failure> {
     let name = opened.name;
     Session::from_stdin(opened.file, only).map_err(|e| Failure::unreadable(&name, &e))
 }
@@ -169,15 +164,18 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
 pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened, Failure> {
     let path = subject.path.as_path();
     let wanted = subject.session.as_deref();
-    if let Some((opened, content)) = stream(path, wanted)? {
+    if let Some((opened, content)) = stream(path)? {
         return match content {
-            Content::Log => Ok(opened),
+            Content::Log => opened.of_session(wanted),
             Content::Zstd => Err(compressed(&path.display().to_string())),
             Content::Empty => Err(Failure::new(Exit::Unreadable, format!("{} is empty", opened.name))),
             Content::Other => {
                 let name = opened.name.clone();
-                let session = session_from_stream(opened, None)?;
-                import(terminal, &name, session, None)
+                let sessions = sessions_from_stream(opened, None)?;
+                let chosen = choose_session(&name, &sessions, wanted)?;
+                let session = sessions.into_iter().nth(chosen.index);
+                let session = session.ok_or_else(|| Failure::new(Exit::Bug, "a session is gone"))?;
+                import(terminal, &name, session, chosen.agent)
             }
         };
     }
@@ -300,7 +298,7 @@ pub(crate) fn import_failure(error: &ImportError) -> Failure {
     match error {
         ImportError::Read { .. } => Failure::new(Exit::Unreadable, error.to_string()),
         ImportError::NothingRecognised { .. } => Failure::new(Exit::Unreadable, error.to_string())
-            .help("what is known is: a session of Claude Code or Codex, or a log of palog"),
+            .help("what is known is: a session of Claude Code, Codex or Hermes, or a log of palog"),
         ImportError::Write(WriteError::Io(error)) => Failure::output(error),
         ImportError::Write(WriteError::LineTooLong { .. }) => Failure::new(Exit::Negative, error.to_string())
             .help("write the log to a directory (palog import PATH -o DIR/): there, large values lie beside it"),

@@ -30,6 +30,7 @@ documents! {
     "environment": "what a worker would have: palog recover --env",
     "context": "what the model sees, as messages: palog context --for anthropic",
     "context-openai-responses": "what the model sees, as input: palog context --for openai-responses",
+    "context-openai-chat": "what the model sees, as messages of a chat: palog context --for openai-chat",
     "transcript": "a session as people read it: palog show",
     "report": "what an import wrote, read and found: palog import",
     "validation": "what is wrong with logs: palog validate",

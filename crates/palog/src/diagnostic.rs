@@ -125,7 +125,7 @@ codes! {
     ParentMissing = "family.parent_missing": "The log goes on from another one, which is not at hand.", "Earlier history is left out. Keep the parent's log together with this one.";
     SharedWorkspace = "family.shared_workspace": "A fork wrote into the workspace of its parent.", "Look at the workspace, and record it.";
     SplitPair = "compaction.split_pair": "A compaction kept a result and not its call.", "Nothing: both are in the log, and contexts leave the result out.";
-    // agents, usage, time, session, state, size
+    // agents, usage, time, compaction, session, state, size
     LinkInferred = "agent.link_inferred": "A child is linked to its call by its prompt only.", "Check the link if it matters.";
     AgentOrphan = "agent.orphan": "A child has no call that made it.", "It is kept as a log of its own.";
     CumulativeReemit = "usage.cumulative_reemit": "A running total of tokens was written again without change.", "Nothing: only differences count.";
@@ -136,12 +136,15 @@ codes! {
     MixedTimes = "time.mixed_units": "A time is in another unit than the format has.", "Nothing: it was read in the unit that its size tells.";
     NaiveTime = "time.naive_zone": "A time has no zone.", "The source keeps the text; another time of the same record counts, if there is one.";
     BadTime = "time.malformed": "A time is not RFC 3339 in UTC.", "The event has no time; the source keeps the text.";
+    ContinuationMissing = "compaction.continuation_missing": "A session was closed by a compaction, and none goes on from it.", "Look for the session that goes on in another database or export; nothing can be added to this one.";
     ForeignRecord = "session.foreign_record": "A record belongs to another session.", "It is kept, and changes nothing here.";
     SessionMismatch = "session.id_mismatch": "A record carries another session id than its file.", "It is kept in the order of the file.";
     SourceNotOpened = "source.not_opened": "An event names a source that the log does not open.", "The program that wrote the log breaks the format; report it there.";
     ForkedByReference = "session.forked_by_reference": "The history of the session goes on from a prefix in the file of another one.", "Import that file as well: its events are those before the first one here.";
     ForkedPrefix = "session.forked_prefix": "Records are copies from the session that this one was forked from.", "They are marked as copies and counted there only.";
     ProjectShadowed = "session.project_shadowed": "The client does not list a session, because it was begun before its folder became a project.", "Nothing: it is found by its id here.";
+    RowCountMismatch = "session.row_count_mismatch": "A session says that it has another number of messages than there are.", "Rows were lost, or never written: look for a backup of the database.";
+    PartialExport = "session.partial_export": "What a client exported is not all that it has of a session.", "Import its database instead, where that can be had.";
     NothingRecognised = "session.nothing_recognised": "A file that should hold a session holds no record that is known.", "Name the format with --from, or check that it is the right file.";
     SessionRepeated = "session.repeated": "A session stands in more than one file.", "Each file has a log of its own, under the same id. Compare them: one may be an old copy of the other.";
     QueuedPrompt = "state.queued_prompt": "Input is still queued at the end.", "It waits to be given to the model.";

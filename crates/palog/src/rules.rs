@@ -105,7 +105,10 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         | Code::StoreWalMissing
         | Code::StoreBusy
         | Code::StoreNoRoom
-        | Code::StoreVersion => &[],
+        | Code::StoreVersion
+        | Code::ContinuationMissing
+        | Code::RowCountMismatch
+        | Code::PartialExport => &[],
     }
 }
 

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use crate::envelope::{Event, MAJOR};
-use crate::project::{Context, openai};
+use crate::project::{Context, chat, openai};
 use crate::recover::Environment;
 use crate::reduce::SnapshotOf;
 use crate::state::State;
@@ -22,6 +22,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("event.schema.json", event()),
         ("context.schema.json", written::<Context>()),
         ("context-openai-responses.schema.json", written::<openai::Context>()),
+        ("context-openai-chat.schema.json", written::<chat::Context>()),
         ("state.schema.json", written::<State>()),
         ("snapshot.schema.json", written::<SnapshotOf<'_>>()),
         ("environment.schema.json", written::<Environment>()),

@@ -1,6 +1,6 @@
 //! `palog context`
 
-use palog::project::{At, ContextError, context, openai};
+use palog::project::{At, ContextError, chat, context, openai};
 
 use crate::args::{Context, Format, Provider};
 use crate::exit::{Exit, Failure};
@@ -32,6 +32,14 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Context) -> Result<Exit, Failu
             match args.subject.format {
                 Format::Json => terminal.json(&seen)?,
                 Format::Human => render::context::render_input(&mut terminal.out, style, &seen)?,
+            }
+            seen.diagnostics
+        }
+        Provider::OpenaiChat => {
+            let seen = chat::context(log.file(), at, blobs.as_ref()).map_err(failure)?;
+            match args.subject.format {
+                Format::Json => terminal.json(&seen)?,
+                Format::Human => render::context::render_chat(&mut terminal.out, style, &seen)?,
             }
             seen.diagnostics
         }

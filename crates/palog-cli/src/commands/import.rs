@@ -143,9 +143,9 @@ fn find(args: &Import) -> Result<Work, Failure> {
         if !seen.insert(path) {
             continue;
         }
-        if let Some((opened, content)) = input::stream(path, args.session.as_deref())? {
+        if let Some((opened, content)) = input::stream(path)? {
             check(&opened.name, content)?;
-            work.sessions.push(input::session_from_stream(opened, only)?);
+            work.sessions.extend(input::sessions_from_stream(opened, only)?);
             continue;
         }
         let name = path.display().to_string();

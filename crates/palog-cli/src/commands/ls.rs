@@ -33,8 +33,9 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Ls) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::NothingMatched, format!("{} holds no session that is known", names.join(", "))));
     }
     let key = |session: &Session| session.listed.last_activity.clone();
-    list.sessions.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| a.listed.path.cmp(&b.listed.path)));
-    list.sessions.dedup_by(|a, b| a.listed.path == b.listed.path);
+    let place = |session: &Session| (session.listed.path.clone(), session.listed.id.clone());
+    list.sessions.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| place(a).cmp(&place(b))));
+    list.sessions.dedup_by(|a, b| place(a) == place(b));
     if args.recover {
         judge(&paths, &mut list.sessions)?;
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use palog::project::{Context, LeftOut, Unresolved, openai};
+use palog::project::{Context, LeftOut, Unresolved, chat, openai};
 use serde_json::Value;
 
 use crate::render::text::{clean_line, clean_lines, count, short, thousands};
@@ -62,6 +62,34 @@ pub(crate) fn render_input(out: &mut dyn Write, style: Style, context: &openai::
     }
     let items = count(context.input.len() as u64, "item", "items");
     writeln!(out, "{}", style.dim(&format!("-- {items}; --format json gives them in full --")))?;
+    lacks(out, style, &context.unresolved, &context.omitted)
+}
+
+/// Prints the messages of a chat in order, and then what stands in the way of sending them.
+pub(crate) fn render_chat(out: &mut dyn Write, style: Style, context: &chat::Context) -> io::Result<()> {
+    for message in &context.messages {
+        let Ok(value) = serde_json::from_str::<Value>(message.get()) else {
+            indent(out, message.get())?;
+            continue;
+        };
+        let of = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        writeln!(out, "{}", style.bold(&clean_line(of("/role"))))?;
+        if let Some(call) = value.get("tool_call_id").and_then(Value::as_str) {
+            indent(out, &format!("(result of {call})"))?;
+        }
+        match value.get("content") {
+            Some(Value::Array(parts)) => parts.iter().try_for_each(|part| indent(out, &brief(part)))?,
+            _ => indent(out, of("/content"))?,
+        }
+        for call in value.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            let of = |pointer: &str| call.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let arguments = short(of("/function/arguments"), 300);
+            indent(out, &format!("(call of {} as {}) {arguments}", of("/function/name"), of("/id")))?;
+        }
+        writeln!(out)?;
+    }
+    let messages = count(context.messages.len() as u64, "message", "messages");
+    writeln!(out, "{}", style.dim(&format!("-- {messages}; --format json gives them in full --")))?;
     lacks(out, style, &context.unresolved, &context.omitted)
 }
 

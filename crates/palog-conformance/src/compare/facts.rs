@@ -24,6 +24,9 @@ pub(super) fn check(run: &Run<'_>, what: &str, expected: &Value) -> Result<(), S
         }
         _ => {}
     }
+    if let Some(found) = of_all(run, what) {
+        return if found == *expected { Ok(()) } else { Err(format!("expected {expected}, found {found}")) };
+    }
     let imported = run.only()?;
     let found = fact(run, imported, what, expected).ok_or("nobody checks this fact")??;
     if found == *expected { Ok(()) } else { Err(format!("expected {expected}, found {found}")) }
@@ -72,6 +75,69 @@ fn fact(run: &Run<'_>, imported: &Imported, what: &str, expected: &Value) -> Opt
         "blobs_unique" | "blob_references" | "blob_bytes" => blobs(run, what),
         _ => return None,
     }))
+}
+
+/// Facts of all sessions together, where there are several or where only the others tell.
+fn of_all(run: &Run<'_>, what: &str) -> Option<Value> {
+    let several = run.mains().count() > 1;
+    Some(match what {
+        "resume_target" => {
+            let named: serde_json::Map<String, Value> = run
+                .mains()
+                .filter(|one| is_of_a_chain(run, one))
+                .map(|one| (one.session.clone(), tip(run, one).into()))
+                .collect();
+            named.into()
+        }
+        "declared_messages_absent" => {
+            let details = json::list(&run.report, "/diagnostics")
+                .iter()
+                .filter(|found| found["code"] == "session.row_count_mismatch")
+                .flat_map(|found| json::list(found, "/at"))
+                .filter_map(|place| json::text(place, "/detail"));
+            details.filter_map(absent).sum::<u64>().into()
+        }
+        "typed_prompts" if several => {
+            run.mains().filter_map(|one| json::count(&one.state, "/counts/prompts")).sum::<u64>().into()
+        }
+        "open_calls" if several => run
+            .mains()
+            .flat_map(open_calls)
+            .map(|a| json!({"call": a["action"], "name": a["name"], "outcome": a["state"]}))
+            .collect(),
+        _ => return None,
+    })
+}
+
+/// The difference in `declared N, found M`.
+fn absent(detail: &str) -> Option<u64> {
+    let (declared, found) = detail.strip_prefix("declared ")?.split_once(", found ")?;
+    declared.parse::<u64>().ok()?.checked_sub(found.parse().ok()?)
+}
+
+/// Whether a session goes on from another one, or another one from it.
+fn is_of_a_chain(run: &Run<'_>, one: &Imported) -> bool {
+    json::text(&one.state, "/parent/mode") == Some("continue") || next(run, one).is_some()
+}
+
+/// The session that goes on from this one.
+fn next<'r>(run: &'r Run<'_>, one: &Imported) -> Option<&'r Imported> {
+    run.mains().find(|other| {
+        json::text(&other.state, "/parent/mode") == Some("continue")
+            && json::text(&other.state, "/parent/log") == Some(one.log.id())
+    })
+}
+
+/// Where a session goes on last.
+fn tip(run: &Run<'_>, one: &Imported) -> String {
+    let mut at = one;
+    for _ in 0..run.logs.len() {
+        match next(run, at) {
+            Some(other) => at = other,
+            None => break,
+        }
+    }
+    at.session.clone()
 }
 
 /// Facts of several sessions, by their ids.

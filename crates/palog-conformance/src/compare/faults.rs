@@ -65,6 +65,9 @@ fn reported<'r>(run: &'r Run<'_>) -> BTreeMap<String, &'r Value> {
 
 fn inputs(run: &Run<'_>, expected: &[Input], failures: &mut Vec<String>) {
     let reported = reported(run);
+    // What lies beside the source is no part of the input.
+    let expected: Vec<&Input> =
+        expected.iter().filter(|input| run.case.base.join(&input.path).starts_with(&run.case.source)).collect();
     let names: BTreeSet<&str> = reported.keys().map(String::as_str).collect();
     equal("inputs", &names, &expected.iter().map(|i| i.path.as_str()).collect(), failures);
     for input in expected {
@@ -96,7 +99,11 @@ fn counted(run: &Run<'_>, expect: &Expect, what: &str) -> Option<u64> {
     let events = |kind: &str| run.logs.iter().map(|l| l.log.of_type(kind).count() as u64).sum();
     Some(match what {
         "sessions" => run.mains().map(|log| &log.session).collect::<BTreeSet<_>>().len() as u64,
-        "messages" => of_type("message"),
+        "conversations" => {
+            run.mains().filter(|l| json::text(&l.state, "/parent/mode") != Some("continue")).count() as u64
+        }
+        "messages" if of_type("message") > 0 => of_type("message"),
+        "messages" => run.logs.iter().filter_map(|l| json::count(&l.state, "/counts/messages")).sum(),
         "parts" => of_type("part"),
         "records" => total("records", |i| i.records.is_some()),
         "fragments" => total("fragments", |i| i.fragments.is_some()),

@@ -376,6 +376,31 @@ const TABLE: &[(&str, &str, Check)] = &[
             format!("{references} references, {stored} objects in {}", folder.display())
         })
     }),
+    ("43", "rows are ordered by id, not by time", |run, _| {
+        let keys = |one: &Imported| -> Vec<u64> {
+            let rows =
+                one.log.main_records().into_iter().filter(|r| json::text(&r.native, "/table") == Some("messages"));
+            rows.filter_map(|r| json::text(&r.native, "/key")?.parse().ok()).collect()
+        };
+        let all: Vec<Vec<u64>> = run.logs.iter().map(keys).collect();
+        let ordered = all.iter().all(|keys| keys.is_sorted()) && all.iter().map(Vec::len).sum::<usize>() == 5;
+        holds(ordered, || format!("rows in the order {all:?}"))
+    }),
+    ("43", "the prior-context row is not counted as a typed prompt", |run, _| {
+        let prior = run
+            .logs
+            .iter()
+            .flat_map(|one| one.log.of_type("message.added"))
+            .find(|event| text_of(&event["data"]).starts_with("[PRIOR CONTEXT"));
+        let kind = prior.map(|event| (&event["actor"]["kind"], &event["data"]["purpose"]));
+        holds(kind.is_some_and(|(actor, purpose)| actor == "harness" && purpose == "summary"), || format!("{kind:?}"))
+    }),
+    // The tables of the case have columns and an order of their own.
+    ("43", "columns are read by name, so that newer schemas do not break the reader", |run, _| {
+        let call = run.logs.iter().find_map(|one| one.action("call_h1"));
+        let read = call.is_some_and(|a| a["name"] == "terminal" && a["state"] == "succeeded" && a["told"] == "result");
+        holds(read, || format!("the call is {call:?}"))
+    }),
 ];
 
 fn holds(it: bool, why: impl FnOnce() -> String) -> Result<(), String> {

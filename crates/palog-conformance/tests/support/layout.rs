@@ -11,7 +11,7 @@ pub(crate) type Owned = BTreeMap<String, Vec<(PathBuf, Vec<u8>)>>;
 
 /// Whether the source of a case is rows or documents that change, and no files that only grow: `rows.rs` has the tests of these.
 pub(crate) fn is_of_rows(case: &Case) -> bool {
-    case.format == "opencode"
+    matches!(case.format.as_str(), "opencode" | "hermes")
 }
 
 /// All files below a folder, by path.

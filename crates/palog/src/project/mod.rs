@@ -1,6 +1,7 @@
 //! Projections: views of a log that are made anew from its events (spec 04, "Projections").
 
 mod anthropic;
+pub mod chat;
 mod content;
 mod context;
 pub mod openai;
