@@ -47,6 +47,19 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<Read<'a, T>,
     T::deserialize(MapDeserializer::new(known)).map(|members| Read { text: json, members, repeated: true })
 }
 
+/// Longer than any id, name or other word of the client: a text that stands for one and is longer counts as absent.
+pub(crate) const LONGEST: usize = 64 << 10;
+
+/// Whether one of these members of an object is a text that is longer than a word can be.
+pub(crate) fn has_long(json: &str, names: &[&str]) -> bool {
+    let is_long = |(name, value): (&Str<'_>, &Option<&RawValue>)| {
+        value.is_some_and(|value| value.get().len() > LONGEST && value.get().starts_with('"'))
+            && names.contains(&name.as_str())
+    };
+    json.len() > LONGEST
+        && serde_json::from_str(json).is_ok_and(|distinct: Distinct<'_>| distinct.members.iter().any(is_long))
+}
+
 /// The members of an object, each once; without a value where several stand.
 struct Distinct<'a> {
     members: HashMap<Str<'a>, Option<&'a RawValue>>,

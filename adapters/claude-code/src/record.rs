@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny};
 use serde_json::value::RawValue;
 
-use crate::members::{Read, read};
+use crate::members::{LONGEST, Read, has_long, read};
 
 /// One line of a transcript.
 #[derive(Debug, Deserialize)]
@@ -97,10 +97,10 @@ fn nullable<'de, D: Deserializer<'de>>(d: D) -> Result<Nullable<Str<'de>>, D::Er
     Ok(text(raw).map_or(Nullable::Null, Nullable::Some))
 }
 
-/// The characters of a JSON string, lone surrogates replaced; `None` where it is no string.
+/// The characters of a JSON string, lone surrogates replaced; `None` where it is no string, or longer than a word can be.
 fn text(raw: &RawValue) -> Option<Str<'_>> {
     let json = raw.get();
-    if !json.starts_with('"') {
+    if !json.starts_with('"') || json.len() > LONGEST {
         return None;
     }
     // Most strings have no escapes, and are borrowed.
@@ -391,7 +391,51 @@ pub(crate) fn is_misspelt(raw: &Raw<'_>) -> bool {
     members.keys().any(|name| TELLING.iter().any(|known| **name != **known && plain(name) == plain(known)))
 }
 
+/// Members that are words: ids, names, paths.
+const WORDS: &[&str] = &[
+    "agentId",
+    "aiTitle",
+    "customTitle",
+    "cwd",
+    "error",
+    "gitBranch",
+    "interruptedMessageId",
+    "leafUuid",
+    "mode",
+    "operation",
+    "parentUuid",
+    "permissionMode",
+    "promptId",
+    "promptSource",
+    "requestId",
+    "sessionId",
+    "subtype",
+    "toolDenialKind",
+    "type",
+    "uuid",
+    "version",
+];
+const WORDS_OF_A_MESSAGE: &[&str] = &["id", "model", "stop_reason"];
+const WORDS_OF_A_BLOCK: &[&str] = &["id", "name", "tool_use_id", "type"];
+
 impl<'a> Record<'a> {
+    /// Why what a record becomes does not hold all that it may say.
+    pub(crate) fn oddity(record: &Read<'_, Self>) -> Option<&'static str> {
+        let message = record.message.as_ref();
+        let blocks = match message.and_then(|message| message.content.as_ref()) {
+            Some(Content::Blocks(blocks)) => &blocks[..],
+            _ => &[],
+        };
+        if record.repeated || message.is_some_and(|m| m.repeated) || blocks.iter().any(|b| b.repeated) {
+            return Some("a member stands twice");
+        }
+        let long = has_long(record.text, WORDS)
+            || message.is_some_and(|m| has_long(m.text, WORDS_OF_A_MESSAGE))
+            || blocks.iter().any(|b| has_long(b.raw.get(), WORDS_OF_A_BLOCK))
+            || record.attachment.as_ref().is_some_and(|a| has_long(a.text, &["type"]));
+        long.then_some("an id or a name is longer than 65536 bytes")
+    }
+
     /// The type as reports name it: with the kind of system record, attachment or progress behind it.
     pub(crate) fn kind(&self) -> String {
         let sub = match &*self.r#type {

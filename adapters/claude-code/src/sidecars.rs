@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::conversation::Conversation;
 use crate::history;
+use crate::members::LONGEST;
 use crate::paths::{Role, Sidecar, Unread};
 
 /// Makes spilled output known to the conversation before its transcript is read.
@@ -92,7 +93,7 @@ fn status<'d>(raw: Raw<'d>, source: &str) -> ObservationRecorded<'d> {
         started_at: Option<i64>,
     }
     let status: Status = serde_json::from_str(raw.get()).unwrap_or_default();
-    let (fact, at) = match status.status {
+    let (fact, at) = match status.status.filter(|fact| fact.len() <= LONGEST) {
         Some(fact) => (fact, status.status_updated_at.or(status.updated_at)),
         None => ("registered".into(), status.updated_at.or(status.started_at)),
     };

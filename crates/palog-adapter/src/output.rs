@@ -265,13 +265,29 @@ impl Drop for Directory {
 pub struct Stream<W> {
     out: Option<W>,
     wanted: Option<String>,
+    overflow: Option<BlobStore>,
     opened: usize,
+}
+
+impl Stream<io::Sink> {
+    /// All logs are made and dropped: what counts is the report.
+    #[must_use]
+    pub fn nowhere() -> Self {
+        Stream { out: None, wanted: None, overflow: None, opened: 0 }
+    }
 }
 
 impl<W: Write + 'static> Stream<W> {
     /// The log of the session itself goes to `out`.
     pub fn new(out: W) -> Self {
-        Stream { out: Some(out), wanted: None, opened: 0 }
+        Stream { out: Some(out), wanted: None, overflow: None, opened: 0 }
+    }
+
+    /// Values that would make a line longer than readers accept go into `store`. Without one, they are refused.
+    #[must_use]
+    pub fn overflowing_into(mut self, store: BlobStore) -> Self {
+        self.overflow = Some(store);
+        self
     }
 
     /// The log of the subagent `agent` goes to `out` instead.
@@ -286,11 +302,11 @@ impl<W: Write + 'static> Target for Stream<W> {
     fn open(&mut self, name: &LogName) -> Result<Output, ImportError> {
         self.opened += 1;
         let wanted = self.wanted.as_ref().is_none_or(|agent| *agent == name.session);
-        let log: Box<dyn Write> = match self.out.take_if(|_| wanted) {
-            Some(out) => Box::new(out),
-            None => Box::new(io::sink()),
+        let (log, bulk): (Box<dyn Write>, Bulk) = match self.out.take_if(|_| wanted) {
+            Some(out) => (Box::new(out), self.overflow.clone().map_or(Bulk::Inline, Bulk::Overflow)),
+            None => (Box::new(io::sink()), Bulk::Discarded),
         };
-        Ok(Output { log, bulk: Bulk::Inline, sources: None, again: false })
+        Ok(Output { log, bulk, sources: None, again: false })
     }
 
     fn commit(&mut self) -> Result<Vec<Option<PathBuf>>, ImportError> {

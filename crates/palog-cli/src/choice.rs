@@ -1,7 +1,6 @@
 //! Which session is meant, where there are several.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use palog_import::{self as vendors, Session, Stream};
@@ -135,7 +134,7 @@ pub(crate) fn choose_session(name: &str, sessions: &[Session], wanted: Option<&s
 fn inside(session: &Session) -> Result<Vec<Candidate>, Failure> {
     let mut options = vendors::Options::default();
     options.sources = false;
-    let report = session.import(&mut Stream::new(io::sink()), &options).map_err(|e| import_failure(&e))?;
+    let report = session.import(&mut Stream::nowhere(), &options).map_err(|e| import_failure(&e))?;
     let path = session.path().map(Path::to_path_buf).unwrap_or_default();
     let candidate = |log: vendors::LogReport| {
         let agent = log.parent.is_some().then(|| log.session.clone());

@@ -11,6 +11,8 @@ use palog::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use palog::reader::Reader;
 use palog_import::{self as vendors, Discovery, ImportError, Session, Stream, Vendor};
 
+use tempfile::TempDir;
+
 use crate::args::Subject;
 use crate::choice::{choose, choose_session, logs_in};
 use crate::exit::{Exit, Failure};
@@ -35,6 +37,8 @@ pub(crate) struct Opened {
     /// It was made here from a vendor's files, and what is wrong with them was told.
     imported: bool,
     file: File,
+    /// Holds the blobs of a log that was made here.
+    _scratch: Option<TempDir>,
 }
 
 impl Opened {
@@ -157,7 +161,14 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
     if !meta.is_file() {
         return spool(&name, file);
     }
-    Ok(Opened { blobs: Some(BlobStore::beside(path)), path: Some(path.into()), imported: false, name, file })
+    Ok(Opened {
+        blobs: Some(BlobStore::beside(path)),
+        path: Some(path.into()),
+        imported: false,
+        name,
+        file,
+        _scratch: None,
+    })
 }
 
 /// Opens the session that a command is about.
@@ -237,7 +248,7 @@ fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<S
     let progress = Progress::new(session.size());
     let imported = scratch_log(&session, agent, &progress);
     progress.end();
-    let (file, report) = imported?;
+    let (Scratch { file, blobs }, report) = imported?;
     if let Some(summary) = summary_of_trouble(&report) {
         let _ = io::Write::write_fmt(
             &mut terminal.err,
@@ -246,20 +257,31 @@ fn import(terminal: &mut Terminal, name: &str, session: Session, agent: Option<S
         let subject = if name == "standard input" { "-" } else { name };
         terminal.help(&format!("palog import {subject} -o DIR/ tells them one by one"));
     }
-    Ok(Opened { name: name.into(), blobs: None, path: None, imported: true, file })
+    let store = Some(BlobStore::new(blobs.path()));
+    Ok(Opened { name: name.into(), blobs: store, path: None, imported: true, file, _scratch: Some(blobs) })
 }
 
-/// The log of a session, or of one of its subagents, in an unnamed temporary file that stands at its beginning.
+/// A log that was made here.
+pub(crate) struct Scratch {
+    /// The log, in an unnamed temporary file that stands at its beginning.
+    pub(crate) file: File,
+    /// Values that no line has room for.
+    blobs: TempDir,
+}
+
+/// The log of a session, or of one of its subagents.
 pub(crate) fn scratch_log(
     session: &Session,
     agent: Option<String>,
     progress: &Progress,
-) -> Result<(File, vendors::Report), Failure> {
+) -> Result<(Scratch, vendors::Report), Failure> {
     let scratch = |e| Failure::new(Exit::Negative, format!("cannot write a temporary file: {e}"));
     let mut file = tempfile::tempfile().map_err(scratch)?;
+    let blobs = tempfile::tempdir().map_err(scratch)?;
     progress.begin(session.size());
     let writer = progress.count(file.try_clone().map_err(scratch)?);
-    let mut target = Stream::new(BufWriter::with_capacity(1 << 20, writer));
+    let mut target =
+        Stream::new(BufWriter::with_capacity(1 << 20, writer)).overflowing_into(BlobStore::new(blobs.path()));
     if let Some(agent) = agent {
         target = target.of_agent(agent);
     }
@@ -268,7 +290,7 @@ pub(crate) fn scratch_log(
     let report = session.import(&mut target, &options).map_err(|e| import_failure(&e))?;
     drop(target);
     file.seek(SeekFrom::Start(0)).map_err(scratch)?;
-    Ok((file, report))
+    Ok((Scratch { file, blobs }, report))
 }
 
 /// Counts of findings about the input, if there is more than information. What is unresolved or waits is told by the
@@ -334,5 +356,5 @@ fn spool(name: &str, mut from: impl Read) -> Result<Opened, Failure> {
     let mut file = tempfile::tempfile().map_err(scratch)?;
     io::copy(&mut from, &mut file).map_err(|e| Failure::unreadable(name, &e))?;
     file.rewind().map_err(scratch)?;
-    Ok(Opened { name: name.into(), blobs: None, path: None, imported: false, file })
+    Ok(Opened { name: name.into(), blobs: None, path: None, imported: false, file, _scratch: None })
 }

@@ -426,6 +426,44 @@ fn import_from_standard_input() {
     assert!(again.err.contains("is a log of palog already"), "{}", again.err);
 }
 
+#[test]
+fn a_value_that_no_line_has_room_for_stops_no_command() {
+    let bench = Bench::new();
+    let id = "5e550000-0000-4000-8000-000000000001";
+    let record = |n: usize, kind: &str, message: serde_json::Value| {
+        let parent = n.checked_sub(1).map(|p| format!("u{p}"));
+        let record = serde_json::json!({"type": kind, "uuid": format!("u{n}"), "parentUuid": parent, "sessionId": id, "message": message});
+        format!("{record}\n")
+    };
+    let large = "x".repeat(20_000_000);
+    let call = serde_json::json!([{"type": "tool_use", "id": "c1", "name": "Read", "input": {}}]);
+    let result = serde_json::json!([{"type": "tool_result", "tool_use_id": "c1", "content": large}]);
+    let transcript = [
+        record(0, "user", serde_json::json!({"role": "user", "content": "Read it."})),
+        record(
+            1,
+            "assistant",
+            serde_json::json!({"id": "m1", "role": "assistant", "model": "m", "content": call, "stop_reason": "tool_use"}),
+        ),
+        record(2, "user", serde_json::json!({"role": "user", "content": result})),
+    ];
+    let path = bench.file(&format!("p/{id}.jsonl"), transcript.concat());
+    let path = path.to_string_lossy();
+    assert_eq!(bench.run(&["recover", &path, "--format", "json"]).json()["verdict"], "ready");
+    assert_eq!(bench.run(&["recover", &path, "--session", id]).code, 0);
+    assert_eq!(bench.run(&["ls", "p", "--recover", "--format", "json"]).json()["sessions"][0]["verdict"], "ready");
+    for command in ["show", "state"] {
+        let run = bench.run(&[command, &path]);
+        assert_eq!(run.code, 0, "{command}: {}", run.err);
+    }
+    let context = bench.run(&["context", &path, "--for", "anthropic", "--format", "json"]);
+    assert!(context.code == 0 && context.out.len() > 20_000_000, "{}", context.err);
+    let piped = bench.run(&["import", &path, "-o", "-"]);
+    assert!(piped.code == 1 && piped.err.contains("-o DIR/"), "{}", piped.err);
+    assert_eq!(bench.run(&["import", &path, "-o", "out/"]).code, 0);
+    assert_eq!(bench.run(&["validate", &format!("out/{id}.palog.jsonl")]).code, 0);
+}
+
 /// `<(…)` of a shell is such a pipe.
 #[cfg(unix)]
 #[test]

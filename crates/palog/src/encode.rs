@@ -78,16 +78,19 @@ impl Encoder {
     ) -> Result<(), WriteError> {
         let start = out.len();
         self.render(out, seq, prev, draft)?;
-        if let Bulk::Blobs(store) = &self.bulk {
-            while out.len() - start > LINE_SOFT_LIMIT
-                && move_largest(store, draft, out.len() - start - LINE_SOFT_LIMIT)?
-            {
+        let place = match &self.bulk {
+            Bulk::Blobs(store) => Some((store, LINE_SOFT_LIMIT)),
+            Bulk::Overflow(store) => Some((store, LINE_HARD_LIMIT)),
+            Bulk::Inline | Bulk::Discarded => None,
+        };
+        if let Some((store, limit)) = place {
+            while out.len() - start > limit && move_largest(store, draft, out.len() - start - limit)? {
                 out.truncate(start);
                 self.render(out, seq, prev, draft)?;
             }
         }
         let len = out.len() - start;
-        if len > LINE_HARD_LIMIT {
+        if len > LINE_HARD_LIMIT && !matches!(self.bulk, Bulk::Discarded) {
             return Err(WriteError::LineTooLong { len });
         }
         out.push(b'\n');
@@ -183,5 +186,36 @@ mod tests {
             }
         }
         assert!(longest <= shortest, "{longest} stayed and {shortest} moved");
+    }
+
+    /// R-BYT-010, R-BYT-011
+    #[test]
+    fn a_line_is_as_long_as_its_place_allows() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = || BlobStore::new(folder.path());
+        let written = |bulk: Bulk, len: usize| {
+            let parts = vec![Part::text("x".repeat(len).as_str())];
+            let added = MessageAdded {
+                role: Role::User,
+                parts,
+                response: None,
+                partial: None,
+                purpose: None,
+                in_context: None,
+            };
+            let mut line = Vec::new();
+            let encoder = Encoder { log: "l".into(), bulk };
+            let done = encoder.encode(&mut line, 0, None, &mut Draft::new("e", ActorKind::User, added));
+            done.map(|()| line.len() > len).map_err(|e| matches!(e, WriteError::LineTooLong { .. }))
+        };
+        let (middle, large) = (2 << 20, 17 << 20);
+        assert_eq!(
+            (written(Bulk::Blobs(store()), middle), written(Bulk::Blobs(store()), large)),
+            (Ok(false), Ok(false))
+        );
+        let overflow = || Bulk::Overflow(store());
+        assert_eq!((written(overflow(), middle), written(overflow(), large)), (Ok(true), Ok(false)));
+        assert_eq!((written(Bulk::Inline, middle), written(Bulk::Inline, large)), (Ok(true), Err(true)));
+        assert_eq!((written(Bulk::Discarded, middle), written(Bulk::Discarded, large)), (Ok(true), Ok(true)));
     }
 }

@@ -20,6 +20,10 @@ pub enum Bulk {
     Blobs(BlobStore),
     /// Nowhere: they stay in the line, up to [`LINE_HARD_LIMIT`].
     Inline,
+    /// Into blobs, but only out of lines that would exceed [`LINE_HARD_LIMIT`].
+    Overflow(BlobStore),
+    /// Nowhere, and lines have any length: nobody reads them.
+    Discarded,
 }
 
 /// Why an event was not written. Nothing of it reached the output.
@@ -112,7 +116,7 @@ impl<W: Write> Writer<W> {
     ) -> Result<Option<BlobRef<'static>>, WriteError> {
         match &self.encoder.bulk {
             Bulk::Blobs(store) => Ok(Some(store.put(bytes, media, name)?)),
-            Bulk::Inline => Ok(None),
+            Bulk::Inline | Bulk::Overflow(_) | Bulk::Discarded => Ok(None),
         }
     }
 

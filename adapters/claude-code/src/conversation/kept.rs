@@ -61,12 +61,32 @@ impl Conversation {
     }
 
     pub(super) fn keep_verbatim(&mut self, here: &mut Here<'_>, kind: &str, parent: Option<String>) -> Written {
-        here.odd = false;
+        here.kept = true;
         let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
         let data = self.out.log.kept(kind, raw);
         let how = if here.exact { SrcHow::Opaque } else { SrcHow::Degraded };
         let src = vec![src(&self.out.source, here.span, Some(how))];
         self.emit_from(here, ActorKind::Harness, parent, data, src).map(drop)
+    }
+
+    /// Reports that the record at hand is to be kept as well.
+    pub(super) fn odd(&mut self, here: &mut Here<'_>, why: &str) {
+        if !std::mem::replace(&mut here.odd, true) {
+            let place = Place { kind: Some(here.record.kind()), ..self.out.place(here.span) };
+            let odd = Diagnostic::new(Code::UnexpectedShape, Severity::Warning, place).because(why);
+            self.out.log.diagnostics.push(odd);
+        }
+    }
+
+    /// Keeps the record at hand in place of an event that no line has room for.
+    pub(super) fn keep_instead(&mut self, here: &mut Here<'_>, event: Draft<'_>) -> Written {
+        let Ok(raw) = Raw::parse(here.text) else { return Ok(()) };
+        self.odd(here, "what it becomes is longer than a line of the log can be; it is kept as it stands");
+        here.kept = true;
+        let data = self.out.log.kept(&here.record.kind(), raw);
+        let src = vec![src(&self.out.source, here.span, Some(SrcHow::Opaque))];
+        let mut kept = Draft { data, src, ignorable: Some(true), ..event };
+        self.out.log.append(&mut kept)
     }
 
     /// Keeps a record of an unknown kind or form, which may be a part of a response (R-TRN-011).
@@ -89,7 +109,6 @@ impl Conversation {
             return Ok(());
         }
         let (_, calls) = self.model_parts(here, content, self.responses.len() as u32)?;
-        here.odd = false;
         for call in calls {
             let src = vec![src(&self.out.source, here.span, Some(SrcHow::Synthesized))];
             self.emit_from(here, ActorKind::Model, None, call, src)?;

@@ -1,6 +1,7 @@
 //! Messages: what the user, the model and the client said.
 
 use super::*;
+use crate::members::LONGEST;
 
 /// What a record of the user's side is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ enum Said {
 const INTERRUPTIONS: [&str; 2] = ["[Request interrupted by user]", "[Request interrupted by user for tool use]"];
 const CONTINUATION: &str = "Continue from where you left off.";
 const NO_RESPONSE: &str = "No response requested.";
+/// How many parts one message holds at most.
+const PARTS: usize = 10_000;
 const COMMANDS: [&str; 4] = ["<command-name>", "<command-message>", "<bash-input>", "<local-command-caveat>"];
 const OUTPUTS: [&str; 4] = ["<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>", "<bash-stderr>"];
 
@@ -281,7 +284,7 @@ impl Conversation {
             }
             parts.push(Part::Action { action: action.clone().into() });
             let (Some(_), Some(name)) = (&m.id, &m.name) else {
-                here.odd = true;
+                self.odd(here, "the id or the name of a call cannot be read");
                 continue;
             };
             let (args, digest) = match &m.input {
@@ -306,11 +309,19 @@ impl Conversation {
         &mut self,
         here: &mut Here<'_>,
         actor: ActorKind,
-        parent: Option<String>,
-        added: MessageAdded<'_>,
+        mut parent: Option<String>,
+        mut added: MessageAdded<'_>,
         calls: Vec<ActionProposed<'_>>,
     ) -> Written {
-        self.emit(here, actor, parent, added)?;
+        // A response can be several messages, and calls in it cannot be moved out of a line that is too long.
+        let mut parts = std::mem::take(&mut added.parts).into_iter();
+        loop {
+            let message = MessageAdded { parts: parts.by_ref().take(PARTS).collect(), ..added.clone() };
+            self.emit(here, actor, parent.take(), message)?;
+            if parts.len() == 0 {
+                break;
+            }
+        }
         for call in calls {
             self.emit(here, ActorKind::Model, None, call)?;
         }
@@ -376,7 +387,8 @@ impl Conversation {
         let (parts, calls) = self.model_parts(here, content, self.responses.len() as u32)?;
         let added = MessageAdded { in_context: Some(false), ..plain(Role::Assistant, parts, Some("error")) };
         self.model_message(here, ActorKind::Harness, parent, added, calls)?;
-        let reason = here.record.error.as_ref().and_then(Raw::text).map(|t| t.into_owned().into());
+        let reason = here.record.error.as_ref().filter(|error| error.get().len() <= LONGEST).and_then(Raw::text);
+        let reason = reason.map(|t| t.into_owned().into());
         let ended = TurnEnded { turn: None, how: TurnEnd::Error, reason };
         self.emit(here, ActorKind::Harness, None, ended).map(drop)
     }

@@ -106,8 +106,9 @@ struct Here<'r> {
     ordinal: u32,
     time: Option<Time<'r>>,
     copied: bool,
-    /// What it became does not hold all that it may say: it is kept as well.
+    /// What it becomes does not hold all that it may say: it is kept as well.
     odd: bool,
+    kept: bool,
 }
 
 /// One log while it is written.
@@ -206,8 +207,7 @@ impl Conversation {
             _ => false,
         };
         let time = self.time_of(record, span);
-        let odd = read.repeated || repeats_inside(record);
-        let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied, odd };
+        let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied, odd: false, kept: false };
         self.out.count(kind.clone());
         self.out.look_at_text(text, exact, span);
         if !self.is_agent && record.is_sidechain && tree {
@@ -229,6 +229,9 @@ impl Conversation {
                 return self.replayed(&mut here, known.event, &kind);
             }
             self.out.warn(Code::IdReused, place);
+        }
+        if let Some(why) = Record::oddity(read) {
+            self.odd(&mut here, why);
         }
         self.settle_refusals(&mut here)?;
         match (&*record.r#type, record.subtype.as_deref()) {
@@ -286,9 +289,7 @@ impl Conversation {
                 }
             }
         }
-        if here.odd {
-            let place = Place { kind: Some(kind.clone()), ..self.out.place(span) };
-            self.out.warn(Code::UnexpectedShape, place);
+        if here.odd && !here.kept {
             self.keep_verbatim(&mut here, &kind, None)?;
         }
         self.write_refusals(&mut here)?;
@@ -367,7 +368,12 @@ impl Conversation {
             draft.ignorable = Some(true);
         }
         here.ordinal += 1;
-        self.out.log.append(&mut draft)?;
+        match self.out.log.append(&mut draft) {
+            Err(WriteError::LineTooLong { .. }) if !matches!(draft.data, Data::Kept(..)) => {
+                self.keep_instead(here, draft)?
+            }
+            written => written?,
+        }
         Ok(id)
     }
 
@@ -474,14 +480,6 @@ fn is_kept(record: &Record<'_>) -> bool {
 fn message<'r, 'a>(record: &'r Record<'a>) -> Option<(&'r Message<'a>, &'r Content<'a>)> {
     let message = record.message.as_ref()?;
     Some((message, message.content.as_ref()?))
-}
-
-/// Whether a member stands twice in a part of the record.
-fn repeats_inside(record: &Record<'_>) -> bool {
-    record.message.as_ref().is_some_and(|message| {
-        message.repeated
-            || matches!(&message.content, Some(Content::Blocks(blocks)) if blocks.iter().any(|b| b.repeated))
-    })
 }
 
 /// A definition that sets nothing.

@@ -2,6 +2,7 @@
 
 mod files;
 mod ids;
+mod limits;
 mod results;
 mod session;
 mod unreadable;

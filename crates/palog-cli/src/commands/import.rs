@@ -286,7 +286,7 @@ impl Target for Selected {
         if !wanted {
             return Ok(Output {
                 log: Box::new(self.progress.count(io::sink())),
-                bulk: Bulk::Inline,
+                bulk: Bulk::Discarded,
                 sources: None,
                 again: false,
             });

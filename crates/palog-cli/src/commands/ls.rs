@@ -117,6 +117,6 @@ fn verdict(session: vendors::Session, path: &Path, progress: &Progress) -> Resul
         return Ok(Verdict::Idle);
     }
     let (log, _) = input::scratch_log(&session, None, progress)?;
-    let (state, _) = reduce(&log).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
+    let (state, _) = reduce(&log.file).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))?;
     Ok(recover(&state, &Context::new()).verdict)
 }
