@@ -1,9 +1,11 @@
 //! What the header of a rollout says of it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use palog::json::{Raw, Str};
 use palog_adapter::transcript;
 
 use crate::compressed::{Content, ZSTD};
@@ -89,9 +91,10 @@ impl First {
         if id.is_some() && meta.id.as_deref() != id {
             return false;
         }
-        let owned = |s: &palog::json::Str<'_>| s.to_string();
-        let is_agent = meta.source.as_ref().is_some_and(|s| s.get().starts_with("{\"subagent\""));
-        self.id = meta.id.as_ref().map(owned);
+        let owned = |s: &Str<'_>| s.to_string();
+        let source: Option<BTreeMap<Str<'_>, Raw<'_>>> = meta.source.as_ref().and_then(parse);
+        let is_agent = source.is_some_and(|source| source.keys().any(|name| name.as_str() == "subagent"));
+        self.id = meta.id.as_ref().filter(|id| !id.is_empty()).map(owned);
         self.parent = meta.parent_thread_id.as_ref().map(owned);
         self.forked_from = meta.forked_from_id.as_ref().map(owned);
         self.inherited_below = meta.subagent_history_start_ordinal;

@@ -4,7 +4,7 @@
 //! `spec/sources/codex.md`; nothing is left out: a record that maps to nothing is kept as it stands, and bytes that are no
 //! record are kept and reported.
 //!
-//! It reads files only, compressed ones as well. It does not read the client's databases, does not start, ask or change the
+//! It reads files only, compressed ones as well; of databases it reads a private copy. It does not start, ask or change the
 //! client, and opens nothing for writing but what the [`Target`] gives it.
 
 mod calls;

@@ -197,7 +197,9 @@ fn sessions(rollouts: Vec<(RolloutFile, First)>) -> Vec<Session> {
     for (mut file, first) in reverts {
         file.source = revert_source(&file.path);
         let folder = |s: &Session| s.path().and_then(Path::parent).map(Path::to_path_buf);
-        let of_thread = |s: &&mut (Session, First)| s.0.id == first.id;
+        // Another copy of a file is no further part of the session.
+        let of_thread =
+            |s: &&mut (Session, First)| s.0.id == first.id && s.0.files.iter().all(|other| other.source != file.source);
         let here = file.path.parent().map(Path::to_path_buf);
         match sessions.iter_mut().filter(of_thread).min_by_key(|(s, _)| folder(s) != here) {
             Some((session, _)) => session.files.push(file),

@@ -65,6 +65,22 @@ fn an_end_of_one_use_of_an_id_is_not_that_of_another() {
 }
 
 #[test]
+fn no_item_has_the_id_of_another_event() {
+    for id in ["source", "log", "0", "", "about/transcript"] {
+        let mut said = say("user", "Go.");
+        said["payload"]["id"] = json!(id);
+        let mut again = said.clone();
+        again["payload"]["content"][0]["text"] = json!("Again.");
+        let found = made(asked(&[said, again]));
+        let mut ids: Vec<Value> = found.events().into_iter().map(|event| event["id"].clone()).collect();
+        let all = ids.len();
+        ids.sort_by_key(Value::to_string);
+        ids.dedup();
+        assert_eq!(ids.len(), all, "{id}");
+    }
+}
+
+#[test]
 fn what_a_tool_can_write_refuses_nothing() {
     let head = "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n";
     let mcp = |name: &str, namespace: Option<&str>| {

@@ -1,9 +1,9 @@
 //! Measures the commands of `palog` as whole processes on a large session: MB of input per second of processor time, and
 //! the peak of anonymous memory.
 //!
-//! `cargo bench -p palog-cli --bench throughput [-- --size 500M] [--input FILE.jsonl] [--runs 3]`
+//! `cargo bench -p palog-cli --bench throughput [-- --size 500M] [--vendor claude|codex] [--input FILE.jsonl] [--runs 3]`
 //!
-//! Without `--input` it makes a session of `--size` with `benches/data/gen_claude.py` (Python 3) under the target directory.
+//! Without `--input` it makes a session of `--size` with `benches/data/gen_VENDOR.py` (Python 3) under the target directory.
 //! It reads `/proc`, so it runs on Linux only. The median of the runs is printed; nothing is judged.
 
 #![expect(clippy::print_stdout, reason = "figures are what this program is for")]
@@ -35,7 +35,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(&work)?;
     let input = match option("--input") {
         Some(path) => PathBuf::from(path),
-        None => generated(&work, &option("--size").unwrap_or_else(|| "500M".into()))?,
+        None => {
+            let (vendor, size) = (option("--vendor"), option("--size"));
+            generated(&work, vendor.as_deref().unwrap_or("claude"), size.as_deref().unwrap_or("500M"))?
+        }
     };
     let bytes = fs::metadata(&input)?.len() as f64;
     let out = work.join("out");
@@ -58,10 +61,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn generated(work: &Path, size: &str) -> Result<PathBuf, Box<dyn Error>> {
-    let path = work.join(format!("claude-{size}.jsonl"));
+fn generated(work: &Path, vendor: &str, size: &str) -> Result<PathBuf, Box<dyn Error>> {
+    let path = work.join(format!("{vendor}-{size}.jsonl"));
     if !path.exists() {
-        let generator = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/data/gen_claude.py");
+        let generator = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("benches/data/gen_{vendor}.py"));
         let status = Command::new("python3").arg(generator).arg(&path).args(["--size", size]).status()?;
         if !status.success() {
             return Err("the generator failed".into());
