@@ -2,6 +2,7 @@
 //! and told in the closing block of the log.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,9 +14,9 @@ use palog::events::{
     ChildKind, ChildLink, ChildSpawned, ConfigSet, Data, InputQueued, ObservationRecorded, Part, SourceOrder,
 };
 use palog::json::{Raw, Value};
-use palog_adapter::database::Database;
 use palog_adapter::ids::{self, Native};
 use palog_adapter::source::src;
+use palog_adapter::sqlite::Store;
 use palog_adapter::{ImportError, InputReport, Log, Report, SourceEnd, Span};
 use serde::Deserialize;
 
@@ -62,8 +63,8 @@ impl Role {
     }
 }
 
-/// The lines of each thread, read when they are first asked for; or why they cannot be.
-type Lines = Result<HashMap<String, Vec<u8>>, String>;
+/// The lines of each thread, read when they are first asked for, and what was found on the way; or why they cannot be.
+type Lines = Result<(HashMap<String, Vec<u8>>, Vec<Diagnostic>), Box<Diagnostic>>;
 
 /// A file that holds something of sessions. All of these share what was read of it.
 #[derive(Clone, Debug)]
@@ -91,8 +92,14 @@ impl Sidecar {
 
     fn lines(&self) -> &Lines {
         self.lines.get_or_init(|| {
-            let lines = if self.role.tables().is_empty() { self.of_file() } else { self.of_database() };
-            lines.map_err(|error| error.to_string())
+            if !self.role.tables().is_empty() {
+                return self.of_database();
+            }
+            let place = || Place { input: Some(self.path.display().to_string()), ..Place::default() };
+            let unreadable = |e: io::Error| {
+                Box::new(Diagnostic::new(Code::Unreadable, Severity::Error, place()).because(e.to_string()))
+            };
+            Ok((self.of_file().map_err(unreadable)?, Vec::new()))
         })
     }
 
@@ -109,18 +116,23 @@ impl Sidecar {
     }
 
     /// Rows as lines of JSON, each with its table.
-    fn of_database(&self) -> io::Result<HashMap<String, Vec<u8>>> {
-        let database = Database::open(&self.path)?;
+    fn of_database(&self) -> Lines {
+        let store = Store::open(&self.path)?;
         let mut all: HashMap<String, Vec<u8>> = HashMap::new();
         for (table, key, owner) in self.role.tables() {
-            for row in database.rows(table, key)? {
-                let members: HashMap<String, serde_json::Value> = serde_json::from_str(&row.json)?;
-                let Some(own) = members.get(*owner).and_then(serde_json::Value::as_str) else { continue };
-                let line = format!("{{\"table\":\"{table}\",\"row\":{}}}\n", row.json);
-                all.entry(own.to_owned()).or_default().extend_from_slice(line.as_bytes());
+            if !store.table(table).is_some_and(|table| table.has(key)) {
+                continue;
             }
+            let Ok(()) = store.each(table, &format!("ORDER BY \"{key}\""), &[], |row| {
+                if let Some(own) = row.text(owner) {
+                    let lines = all.entry(own.to_owned()).or_default();
+                    lines.extend(row.line());
+                    lines.push(b'\n');
+                }
+                Ok::<_, Infallible>(())
+            });
         }
-        Ok(all)
+        Ok((all, store.findings()))
     }
 }
 
@@ -192,10 +204,12 @@ fn lines(rollout: &mut Rollout, sidecar: &Sidecar, place: Option<&Path>) -> Resu
     let log = &mut rollout.out.log;
     let mut input = InputReport { path, format: format!("codex.{source}"), ..InputReport::default() };
     let own = match sidecar.lines() {
-        Ok(lines) => lines.get(log.session()),
+        Ok((lines, findings)) => {
+            findings.iter().for_each(|found| log.diagnostics.push(found.clone()));
+            lines.get(log.session())
+        }
         Err(why) => {
-            let place = Place { input: Some(input.path), ..Place::default() };
-            log.diagnostics.push(Diagnostic::new(Code::Unreadable, Severity::Error, place).because(why.clone()));
+            log.diagnostics.push((**why).clone());
             return Ok(None);
         }
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::envelope::{ActorKind, CopyHow};
-use palog::events::{ChildKind, ChildLink, ChildSpawned, ConfigSet, LogClosed, LogEnd, Parent, Recorded, SourceOrder};
+use palog::events::{ParentMode, ChildKind, ChildLink, ChildSpawned, ConfigSet, LogClosed, LogEnd, Parent, Recorded, SourceOrder};
 use palog::json::Value;
 use palog_adapter::ids::{self, Ids};
 use palog_adapter::sqlite::KeptRows;
@@ -113,6 +113,7 @@ impl<'f> Known<'f> {
             event: None,
             action: action.map(Into::into),
             mode: relation.mode(),
+            workspace: None,
         }))
     }
 

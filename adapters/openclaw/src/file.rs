@@ -160,6 +160,7 @@ fn import_session(
         event: None,
         action: None,
         mode,
+        workspace: None,
     };
     let forked_from = first.parent.clone().filter(|parent| *parent != id);
     let parent = match &session.spawned_by {

@@ -46,6 +46,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
         event: None,
         action: None,
         mode: ParentMode::Spawn,
+        workspace: None,
     });
     let log = Log::open(&FORMAT, &id, parent, output)?;
     let (mut mapper, source, end) = written(session, log, place.as_deref())?;

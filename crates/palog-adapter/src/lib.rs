@@ -5,8 +5,6 @@
 //! beside the log ([`source`]), ids are derived ([`ids`]), what was found is reported ([`report`]), and logs go to a
 //! directory or a stream ([`output`]). What a record *means* is the adapter's alone.
 
-#[cfg(feature = "database")]
-pub mod database;
 pub mod framing;
 pub mod ids;
 pub mod listing;

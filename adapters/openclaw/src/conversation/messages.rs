@@ -116,6 +116,7 @@ impl Conversation {
         let own = match here.native {
             Native::Uuid(id) => id.to_owned(),
             Native::Offset(at) => format!("entry@{at}"),
+            Native::Own => "session".to_owned(),
             Native::Row(_, key, _) => here.id.unwrap_or(key).to_owned(),
         };
         // What broke off before the provider gave it an id is no response.

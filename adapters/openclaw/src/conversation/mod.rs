@@ -358,7 +358,7 @@ impl Conversation {
                 let original = match here.native {
                     Native::Uuid(_) => Some(origin.event(here.native, here.ordinal).hex().into()),
                     // Places in the other source are other ones.
-                    Native::Offset(_) | Native::Row(..) => None,
+                    Native::Offset(_) | Native::Row(..) | Native::Own => None,
                 };
                 Some(Copy { log: Some(ids::log(self.format, from).into()), event: original, how: CopyHow::Fork })
             }

@@ -18,6 +18,7 @@ pub(super) fn parent(session: &StoreSession) -> Option<Parent<'static>> {
         event: None,
         action: None,
         mode,
+        workspace: None,
     };
     let (window, node) = (session.window(), session.node());
     let text = |row: &Option<Row>, column: &str| row.as_ref().and_then(|r| r.text(column)).map(str::to_owned);

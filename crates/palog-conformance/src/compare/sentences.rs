@@ -57,50 +57,7 @@ const TABLE: &[(&str, &str, Check)] = &[
     ("01", "stop reading the file", last_line_is_read),
     ("02", "the prompt \"second prompt, whole\" is recovered", |_, one| {
         let found = one.log.of_type("message.added").any(|e| {
-            let data = &e["data"    ("41", "\"only in the WAL\" is in the archive", |run, _| {
-        let said = |log: &Imported| log.log.of_type("message.added").any(|e| text_of(&e["data"]) == "only in the WAL");
-        holds(run.logs.iter().any(said), || "nobody says it".into())
-    }),
-    ("41", "a .db without its -wal is reported as possibly short, since SQLite cannot tell", |run, _| {
-        let alone = crate::compare::facts::alone(run)?;
-        let told = json::list(&alone.report, "/diagnostics").iter().any(|d| d["code"] == "store.wal_missing");
-        holds(told, || "no warning says so".into())
-    }),
-    ("41", "open the source read-write", |run, _| source_is_unchanged(run)),
-    ("41", "create a -shm file beside the source", |run, _| source_is_unchanged(run)),
-    (
-        "46",
-        "a reader that resumes offers per_2 again, under a new request id, bound to the same call and the same arguments",
-        |_, one| {
-            let asks = |owed: &&Value| owed["decision"] == "ask" && owed["approval"]["approval"] == "per_2";
-            let call = one.action("call_2").ok_or("no call_2")?;
-            let asked = one.log.of_type("approval.requested").find(|e| e["data"]["approval"] == "per_2");
-            let bound = asked.is_some_and(|e| e["data"]["args_digest"] == call["args_digest"]);
-            let owed = json::list(&one.recovery, "/obligations");
-            let of_call = owed.iter().any(|o| o["subject"]["id"] == "per_2" || o["call"]["action"] == "call_2");
-            holds(bound && (of_call || owed.iter().any(|o| asks(&o))), || format!("{owed:?}"))
-        },
-    ),
-    ("46", "nothing is granted on import and grants do not move to another vendor", |_, one| {
-        let grants = one.log.of_type("grant.added").count();
-        let by_importer = one
-            .log
-            .of_type("approval.ended")
-            .filter(|e| e["data"]["outcome"] == "granted" && json::list(e, "/src").is_empty())
-            .count();
-        holds(grants == 0 && by_importer == 0, || format!("{grants} grants, {by_importer} without a record"))
-    }),
-    ("46", "list per_1 or per_3 as open", |_, one| {
-        let open = |a: &&Value| a["status"] == "open" && a["approval"] != "per_2";
-        let open: Vec<&Value> = json::list(&one.state, "/approvals").iter().filter(open).collect();
-        holds(open.is_empty(), || format!("{open:?}"))
-    }),
-    ("46", "answer awaiting_human for export.json alone", |run, _| {
-        let export = run.logs.iter().find(|log| log.input.as_deref() == Some("input/export.json"));
-        let verdict = export.and_then(|log| json::text(&log.recovery, "/verdict"));
-        holds(verdict.is_some_and(|v| v != "awaiting_human"), || format!("{verdict:?}"))
-    }),
-];
+            let data = &e["data"];
             e["actor"]["kind"] == "user" && data["purpose"] == "prompt" && text_of(data) == "second prompt, whole"
         });
         holds(found, || "no prompt says so".into())
@@ -400,6 +357,49 @@ const TABLE: &[(&str, &str, Check)] = &[
         let call = run.logs.iter().find_map(|one| one.action("call_h1"));
         let read = call.is_some_and(|a| a["name"] == "terminal" && a["state"] == "succeeded" && a["told"] == "result");
         holds(read, || format!("the call is {call:?}"))
+    }),
+    ("41", "\"only in the WAL\" is in the archive", |run, _| {
+        let said = |log: &Imported| log.log.of_type("message.added").any(|e| text_of(&e["data"]) == "only in the WAL");
+        holds(run.logs.iter().any(said), || "nobody says it".into())
+    }),
+    ("41", "a .db without its -wal is reported as possibly short, since SQLite cannot tell", |run, _| {
+        let alone = crate::compare::facts::alone(run)?;
+        let told = json::list(&alone.report, "/diagnostics").iter().any(|d| d["code"] == "store.wal_missing");
+        holds(told, || "no warning says so".into())
+    }),
+    ("41", "open the source read-write", |run, _| source_is_unchanged(run)),
+    ("41", "create a -shm file beside the source", |run, _| source_is_unchanged(run)),
+    (
+        "46",
+        "a reader that resumes offers per_2 again, under a new request id, bound to the same call and the same arguments",
+        |_, one| {
+            let asks = |owed: &&Value| owed["decision"] == "ask" && owed["approval"]["approval"] == "per_2";
+            let call = one.action("call_2").ok_or("no call_2")?;
+            let asked = one.log.of_type("approval.requested").find(|e| e["data"]["approval"] == "per_2");
+            let bound = asked.is_some_and(|e| e["data"]["args_digest"] == call["args_digest"]);
+            let owed = json::list(&one.recovery, "/obligations");
+            let of_call = owed.iter().any(|o| o["subject"]["id"] == "per_2" || o["call"]["action"] == "call_2");
+            holds(bound && (of_call || owed.iter().any(|o| asks(&o))), || format!("{owed:?}"))
+        },
+    ),
+    ("46", "nothing is granted on import and grants do not move to another vendor", |_, one| {
+        let grants = one.log.of_type("grant.added").count();
+        let by_importer = one
+            .log
+            .of_type("approval.ended")
+            .filter(|e| e["data"]["outcome"] == "granted" && json::list(e, "/src").is_empty())
+            .count();
+        holds(grants == 0 && by_importer == 0, || format!("{grants} grants, {by_importer} without a record"))
+    }),
+    ("46", "list per_1 or per_3 as open", |_, one| {
+        let open = |a: &&Value| a["status"] == "open" && a["approval"] != "per_2";
+        let open: Vec<&Value> = json::list(&one.state, "/approvals").iter().filter(open).collect();
+        holds(open.is_empty(), || format!("{open:?}"))
+    }),
+    ("46", "answer awaiting_human for export.json alone", |run, _| {
+        let export = run.logs.iter().find(|log| log.input.as_deref() == Some("input/export.json"));
+        let verdict = export.and_then(|log| json::text(&log.recovery, "/verdict"));
+        holds(verdict.is_some_and(|v| v != "awaiting_human"), || format!("{verdict:?}"))
     }),
 ];
 

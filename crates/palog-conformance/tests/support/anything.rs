@@ -45,12 +45,12 @@ pub(crate) fn read(log: &[u8]) {
     transcript(Cursor::new(log), |_| std::ops::ControlFlow::Continue(())).expect("bytes in memory");
 }
 
-/// The log of a session; `None` where nothing in it is known, or a line would be too long for a stream.
+/// The log of the first session; `None` where nothing in it is known, or a line would be too long for a stream.
 fn imported(source: &[u8], vendor: Vendor) -> Option<Vec<u8>> {
     let mut file = tempfile::tempfile().expect("a temporary file");
     file.write_all(source).and_then(|()| file.rewind()).expect("it is written");
     let shared = Shared::default();
-    let session = Session::from_stdin(file, Some(vendor)).expect("it can be read");
+    let session = Session::from_stdin(file, Some(vendor)).expect("it can be read").into_iter().next()?;
     match session.import(&mut Stream::new(shared.clone()), &Options::default()) {
         Ok(_) => Some(std::mem::take(&mut *shared.0.lock().expect("nobody panicked"))),
         Err(ImportError::NothingRecognised { .. } | ImportError::Write(_)) => None,

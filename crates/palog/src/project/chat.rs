@@ -49,8 +49,7 @@ pub fn context<R: Read + Seek>(log: R, at: At<'_>, blobs: Option<&BlobStore>) ->
     let mut reading = Reading::open(log, at)?;
     let mut writer = Writer { content: Content::new(blobs), ..Writer::default() };
     let absent = reading.each(|seen| writer.take(seen))?;
-    let reason = LeftOutReason::NotInLog;
-    writer.omitted.extend(absent.into_iter().map(|id| LeftOut { event: Some(id), part: None, action: None, reason }));
+    writer.omitted.extend(absent);
     writer.finish(reading)
 }
 
@@ -274,7 +273,8 @@ impl Writer<'_> {
 
     fn leave_out(&mut self, event: Option<&str>, part: &str, action: Option<&str>, reason: LeftOutReason) {
         let own = |text: &str| text.to_owned();
-        let left_out = LeftOut { event: event.map(own), part: Some(own(part)), action: action.map(own), reason };
+        let left_out =
+            LeftOut { event: event.map(own), log: None, part: Some(own(part)), action: action.map(own), reason };
         self.omitted.push(left_out);
     }
 
