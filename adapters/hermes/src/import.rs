@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
 use palog::envelope::{ActorKind, CopyHow};
-use palog::events::{ParentMode, ChildKind, ChildLink, ChildSpawned, ConfigSet, LogClosed, LogEnd, Parent, Recorded, SourceOrder};
+use palog::events::{
+    ChildKind, ChildLink, ChildSpawned, ConfigSet, LogClosed, LogEnd, Parent, ParentMode, Recorded, SourceOrder,
+};
 use palog::json::Value;
 use palog_adapter::ids::{self, Ids};
 use palog_adapter::sqlite::KeptRows;

@@ -72,7 +72,7 @@ const EVERYTHING: &str = "
     CREATE TABLE schema_version(version INTEGER); INSERT INTO schema_version VALUES (30);
     CREATE TABLE system_prompts(hash TEXT PRIMARY KEY, prompt TEXT);
     INSERT INTO system_prompts VALUES ('h', 'You are an agent.'), ('n', NULL);
-    ALTER TABLE sessions ADD COLUMN system_prompt_hash TEXT; ALTER TABLE sessions ADD COLUMN session_key TEXT;
+    ALTER TABLE sessions ADD COLUMN input_tokens INTEGER; ALTER TABLE sessions ADD COLUMN system_prompt_hash TEXT; ALTER TABLE sessions ADD COLUMN session_key TEXT;
     CREATE TABLE session_model_usage(session_id TEXT, model TEXT, task TEXT, input_tokens INTEGER, PRIMARY KEY(session_id, model, task));
     CREATE TABLE async_delegations(delegation_id TEXT PRIMARY KEY, origin_session TEXT, parent_session_id TEXT, state TEXT, updated_at REAL, delivery_state TEXT);
     CREATE TABLE compression_locks(session_id TEXT PRIMARY KEY, holder TEXT);
@@ -81,6 +81,7 @@ const EVERYTHING: &str = "
     CREATE TABLE delivery_obligations(obligation_id TEXT PRIMARY KEY, session_key TEXT);
     INSERT INTO sessions(id, source, started_at, system_prompt_hash, session_key, end_reason) VALUES
         ('a', 'cli', 1.0, 'h', 'k', NULL), ('b', 'cli', 1.0, 'n', NULL, 'agent_close'), ('c', 'cli', 1.0, NULL, NULL, NULL);
+    UPDATE sessions SET input_tokens = 5 WHERE id = 'b';
     INSERT INTO session_model_usage VALUES ('a', 'm', '', 1), ('a', 'm', 'vision', 1);
     INSERT INTO async_delegations VALUES ('d1', 'a', 'a', 'completed', 2.0, 'delivered'), ('d2', 'a', 'a', 'unknown', 2.0, 'pending');
     INSERT INTO compression_locks VALUES ('a', 'x'); INSERT INTO session_turn_leases VALUES ('a', 'x');

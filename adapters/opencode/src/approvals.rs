@@ -78,10 +78,8 @@ impl Question<'_> {
             ("always", &self.always),
             ("metadata", &self.metadata),
         ];
-        let present: Vec<String> = members
-            .iter()
-            .filter_map(|(name, value)| Some(format!("\"{name}\":{}", value.as_ref()?.get())))
-            .collect();
+        let present: Vec<String> =
+            members.iter().filter_map(|(name, value)| Some(format!("\"{name}\":{}", value.as_ref()?.get()))).collect();
         let text = format!("{{{}}}", present.join(","));
         Raw::parse(&text).map(Raw::into_owned).unwrap_or_else(|_| Raw::of(&()))
     }

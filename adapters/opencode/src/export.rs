@@ -200,8 +200,7 @@ impl Document {
 /// Whether the first bytes of a file are those of an export.
 pub(crate) fn recognises(head: &[u8]) -> bool {
     let document = Document::of(head);
-    let head: Option<Head<'_>> =
-        document.info.and_then(|piece| serde_json::from_slice(&head[piece.at]).ok());
+    let head: Option<Head<'_>> = document.info.and_then(|piece| serde_json::from_slice(&head[piece.at]).ok());
     head.is_some_and(|head| head.id.is_some() && head.time.is_some())
 }
 
@@ -312,7 +311,8 @@ fn salvaged(bytes: &[u8], cut: usize) -> Option<Record<'static>> {
     };
     let (Some("\"tool\""), Some(call), Some(tool)) = (text("type"), text("callID"), text("tool")) else { return None };
     let input = text("state.input").map(|input| format!(",\"input\":{input}")).unwrap_or_default();
-    let text = format!("{{\"type\":\"tool\",\"callID\":{call},\"tool\":{tool},\"state\":{{\"status\":\"running\"{input}}}}}");
+    let text =
+        format!("{{\"type\":\"tool\",\"callID\":{call},\"tool\":{tool},\"state\":{{\"status\":\"running\"{input}}}}}");
     let origin = Origin::Span {
         at: cut as u64,
         len: bytes[cut..].trim_ascii_end().len() as u64,

@@ -7,7 +7,9 @@ use std::path::Path;
 use palog::diagnostic::Severity;
 use palog::events::{Parent, ParentMode, Recorded, SourceOrder};
 use palog_adapter::source::{keep, name_of};
-use palog_adapter::{Document, ImportError, InputReport, Log, LogName, LogReport, Options, Report, SourceEnd, Target, ids, output};
+use palog_adapter::{
+    Document, ImportError, InputReport, Log, LogName, LogReport, Options, Report, SourceEnd, Target, ids, output,
+};
 
 use crate::mapper::Mapper;
 use crate::paths::{Home, Session};

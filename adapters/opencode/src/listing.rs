@@ -57,7 +57,9 @@ fn listed(session: &Session, subagents: u64) -> Option<Listed> {
             let row = database.sessions().into_iter().find(|row| Some(&row.id) == session.id.as_ref());
             row.map(|row| Said { title: row.title, directory: row.directory, updated: row.updated.or(row.created) })
         }
-        Home::Tree(tree) => fs::read(&tree.session).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok().map(|h| Said::by(&h))),
+        Home::Tree(tree) => {
+            fs::read(&tree.session).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok().map(|h| Said::by(&h)))
+        }
         Home::Export(_) => fs::read(path).ok().and_then(|bytes| export::info(&bytes).map(|h| Said::by(&h))),
         Home::Stream(_) => None,
     };

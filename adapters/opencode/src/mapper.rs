@@ -249,7 +249,8 @@ impl Mapper {
         let told = Told::by(&record.origin, Slot::First).time(created).how(SrcHow::Degraded);
         self.append(told, ActorKind::Harness, set)?;
         if head.title.as_ref().is_some_and(|title| is_title_of_fork(title)) {
-            let text = "the title says that it is a fork; nothing records of which session, so what was copied counts here";
+            let text =
+                "the title says that it is a fork; nothing records of which session, so what was copied counts here";
             self.log.about("lineage", 0, NoteAdded { text: Some(Value::from(text)), ..note("lineage") })?;
         }
         Ok(())
@@ -266,7 +267,15 @@ impl Mapper {
         self.prune(created)?;
         let read: Vec<Option<Part<'_>>> = parts.iter().map(Record::read).collect();
         self.begin_message(&message.id);
-        let mut group = Group { message, created, parts, read: &read, told: vec![false; parts.len()], begun: false, slot: Slot::First };
+        let mut group = Group {
+            message,
+            created,
+            parts,
+            read: &read,
+            told: vec![false; parts.len()],
+            begun: false,
+            slot: Slot::First,
+        };
         match info.role.as_deref() {
             Some("user") => self.prompt(&mut group, &info)?,
             Some("assistant") => self.answer(&mut group, &info)?,

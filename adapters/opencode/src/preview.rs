@@ -141,7 +141,9 @@ impl Mapper {
 
     fn preview_answer(&mut self, record: &Record<'_>, message: &Message<'_>) -> Written {
         let (mut parts, mut calls) = (Vec::new(), Vec::new());
+        let mut ends_with_call = false;
         for content in message.content.iter().flatten() {
+            ends_with_call = false;
             match content.r#type.as_deref() {
                 Some("text") => parts.extend(said(content.text.as_ref())),
                 Some("reasoning") => {
@@ -153,6 +155,7 @@ impl Mapper {
                     if let Some(call) = self.preview_call(record, content) {
                         parts.push(events::Part::Action { action: call.action.clone().into() });
                         calls.push(call);
+                        ends_with_call = true;
                     }
                 }
                 kind => {
@@ -166,7 +169,8 @@ impl Mapper {
         self.begin_message(&record.id);
         if !parts.is_empty() {
             self.begin_answer();
-            let is_whole = completed.is_some() && message.error.is_none();
+            // The client completes a message after its calls. A call that it was handed whole was not cut off.
+            let is_whole = (completed.is_some() || ends_with_call) && message.error.is_none();
             let added = MessageAdded {
                 role: Role::Assistant,
                 parts,
@@ -286,8 +290,7 @@ impl Mapper {
             purpose: None,
             in_context: None,
         };
-        let id =
-            self.append(Told::by(&call.origin, Slot::Result).time(call.time.completed), ActorKind::Tool, added)?;
+        let id = self.append(Told::by(&call.origin, Slot::Result).time(call.time.completed), ActorKind::Tool, added)?;
         self.on_path(id);
         Ok(())
     }

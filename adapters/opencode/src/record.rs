@@ -11,8 +11,8 @@ use palog::envelope::{Src, SrcHow, Time};
 use palog::json::{Raw, Str};
 use palog_adapter::ids::{EventId, Ids, Native};
 use palog_adapter::sqlite::Row;
-use serde::{Deserialize, Serialize};
 use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// Where a record stands, and what its events are known by.
@@ -74,9 +74,7 @@ impl Origin {
                 let (table, key) = (Some(table.clone().into()), Some(key.clone().into()));
                 Src { source, at: None, len: None, table, key, how }
             }
-            Origin::Span { at, len, .. } => {
-                Src { source, at: Some(*at), len: Some(*len), table: None, key: None, how }
-            }
+            Origin::Span { at, len, .. } => Src { source, at: Some(*at), len: Some(*len), table: None, key: None, how },
         }
     }
 

@@ -62,7 +62,8 @@ impl Changes {
     /// Takes in a change.
     pub(crate) fn take(&mut self, row: &Row) {
         let change: Change<'_> = row.text("data").and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
-        let (message, part) = (change.info.as_ref().and_then(parse::<Named<'_>>), change.part.as_ref().and_then(parse::<Named<'_>>));
+        let (message, part) =
+            (change.info.as_ref().and_then(parse::<Named<'_>>), change.part.as_ref().and_then(parse::<Named<'_>>));
         let key = row.key();
         let kind = row.text("type").unwrap_or_default();
         let about = match (kind.starts_with("message."), &message, &part) {

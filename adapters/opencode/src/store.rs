@@ -189,7 +189,8 @@ impl Reading<'_> {
     fn changes(&mut self) -> Result<(), ImportError> {
         let store = &self.database.store;
         let session = self.session.clone();
-        let removals = "WHERE aggregate_id = ? AND type IN ('message.removed.1', 'message.part.removed.1') ORDER BY seq";
+        let removals =
+            "WHERE aggregate_id = ? AND type IN ('message.removed.1', 'message.part.removed.1') ORDER BY seq";
         store.each("event", removals, &[&session], |row| {
             self.changes.gone(&row);
             Ok::<(), ImportError>(())
@@ -265,11 +266,7 @@ impl Reading<'_> {
     }
 
     /// Messages that were said and taken back: they stand in the log, and the head goes back to before them.
-    fn taken_back(
-        &mut self,
-        mapper: &mut Mapper,
-        removed: impl Iterator<Item = Removed>,
-    ) -> Result<(), ImportError> {
+    fn taken_back(&mut self, mapper: &mut Mapper, removed: impl Iterator<Item = Removed>) -> Result<(), ImportError> {
         let mut first = None;
         for removed in removed {
             let Some((message, parts)) = removed.records(&self.database.store) else { continue };

@@ -166,7 +166,9 @@ impl Index {
                 true
             }
             "message.updated" => {
-                let Some(id) = change.info.as_ref().and_then(parse::<Named<'_>>).and_then(|n| n.id) else { return false };
+                let Some(id) = change.info.as_ref().and_then(parse::<Named<'_>>).and_then(|n| n.id) else {
+                    return false;
+                };
                 let told = self.messages.entry(id.to_string()).or_default();
                 told.history.extend(told.info.replace(newest()).map(|older| older.origin));
                 true
@@ -215,12 +217,8 @@ impl Index {
         if self.approvals.find(&question.id).is_some() {
             return false;
         }
-        let asked = Asked {
-            id: question.id.to_string(),
-            options: question.options(),
-            origin: origin.clone(),
-            reply: None,
-        };
+        let asked =
+            Asked { id: question.id.to_string(), options: question.options(), origin: origin.clone(), reply: None };
         match &question.tool {
             Some(about) => {
                 let key = (about.message.to_string(), about.call.to_string());

@@ -60,7 +60,8 @@ fn kind(line: &Value) -> ((String, String), String) {
     let text = |column: &str| row[column].as_str().map(str::to_owned);
     let position = row["position"].as_i64().map(|n| format!("[{},{n}]", row["session_id"]));
     let key = text("id").or_else(|| text("path")).or(position).or_else(|| text("session_id")).unwrap_or_default();
-    let data: Value = serde_json::from_str(&text("data").or_else(|| text("content")).unwrap_or_default()).unwrap_or_default();
+    let data: Value =
+        serde_json::from_str(&text("data").or_else(|| text("content")).unwrap_or_default()).unwrap_or_default();
     let member = match table {
         "message" => data["role"].as_str(),
         "part" => data["type"].as_str(),
@@ -139,7 +140,9 @@ fn the_chapter_shows_the_table() {
     let chapter = fs::read_to_string(&path).expect("the chapter is there");
     let (before, rest) = chapter.split_once(BEGIN).expect("a place for the table");
     let (_, after) = rest.split_once(END).expect("the end of the table");
-    let mut shown = String::from("| kind | is | events | seen | not carried; of kept kinds, what it holds |\n|---|---|---|---|---|\n");
+    let mut shown = String::from(
+        "| kind | is | events | seen | not carried; of kept kinds, what it holds |\n|---|---|---|---|---|\n",
+    );
     for kind in table() {
         let code = |events: &BTreeSet<String>, mark: &str| -> Vec<String> {
             events.iter().map(|event| format!("`{event}`{mark}")).collect()

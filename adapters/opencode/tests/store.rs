@@ -37,7 +37,10 @@ impl Store {
         let db = Connection::open(folder.path().join("data/opencode.db")).expect("a database");
         db.execute_batch(SCHEMA).expect("tables");
         let store = Store { folder, db, events: 0 };
-        store.run("INSERT INTO project VALUES ('prj_1', '/w', 'git', NULL, NULL, NULL, NULL, 1, 1, NULL, '[]', NULL)", &[]);
+        store.run(
+            "INSERT INTO project VALUES ('prj_1', '/w', 'git', NULL, NULL, NULL, NULL, 1, 1, NULL, '[]', NULL)",
+            &[],
+        );
         store.session(SESSION, None);
         store
     }
@@ -59,7 +62,10 @@ impl Store {
     }
 
     fn part(&self, id: &str, message: &str, data: Value) {
-        self.run("INSERT INTO part VALUES (?1, ?2, ?3, ?4, ?4, ?5)", &[&id, &message, &SESSION, &DAY, &data.to_string()]);
+        self.run(
+            "INSERT INTO part VALUES (?1, ?2, ?3, ?4, ?4, ?5)",
+            &[&id, &message, &SESSION, &DAY, &data.to_string()],
+        );
     }
 
     fn change(&mut self, kind: &str, data: Value) {
@@ -181,8 +187,13 @@ fn what_was_taken_back_and_gone_on_from_is_in_the_log_and_not_in_the_context() {
     let text = json!({"type": "text", "text": "take back", "id": "prt_3", "messageID": "msg_3", "sessionID": SESSION});
     store.change("message.part.updated.1", json!({"sessionID": SESSION, "part": text, "time": DAY}));
     store.change("message.updated.1", removed("msg_4", assistant(4, "msg_3", "tool-calls")));
-    let call = |state: Value| merged(tool("call_1", "bash", state), json!({"id": "prt_4", "messageID": "msg_4", "sessionID": SESSION}));
-    store.change("message.part.updated.1", json!({"sessionID": SESSION, "part": call(json!({"status": "pending", "input": {}, "raw": ""})), "time": DAY}));
+    let call = |state: Value| {
+        merged(tool("call_1", "bash", state), json!({"id": "prt_4", "messageID": "msg_4", "sessionID": SESSION}))
+    };
+    store.change(
+        "message.part.updated.1",
+        json!({"sessionID": SESSION, "part": call(json!({"status": "pending", "input": {}, "raw": ""})), "time": DAY}),
+    );
     let done = json!({"status": "completed", "input": {"command": "make"}, "output": "made", "title": "", "metadata": {"exit": 0}, "time": {"start": DAY, "end": DAY}});
     store.change("message.part.updated.1", json!({"sessionID": SESSION, "part": call(done), "time": DAY}));
     store.change("message.removed.1", json!({"sessionID": SESSION, "messageID": "msg_3"}));
@@ -191,7 +202,8 @@ fn what_was_taken_back_and_gone_on_from_is_in_the_log_and_not_in_the_context() {
     store.assistant("msg_6", 6, "msg_5", "well");
     let imported = store.imported();
     assert_eq!(imported.seen(), ["keep", "kept", "instead", "well"]);
-    let texts: Vec<_> = imported.of_type("message.added").filter_map(|e| e["data"]["parts"][0]["text"].as_str()).collect();
+    let texts: Vec<_> =
+        imported.of_type("message.added").filter_map(|e| e["data"]["parts"][0]["text"].as_str()).collect();
     assert_eq!(texts, ["keep", "kept", "take back", "instead", "well"]);
     assert_eq!(imported.action("call_1")["state"], "succeeded");
     assert_eq!(imported.of_type("branch.moved").count(), 1);
@@ -292,7 +304,11 @@ fn parts_without_a_message_are_told_and_what_they_ran_is_not_forgotten() {
     store.run("PRAGMA foreign_keys = OFF", &[]);
     store.user("msg_1", 1, "hello");
     store.assistant("msg_2", 2, "msg_1", "hello");
-    store.part("prt_9", "msg_lost", tool("call_9", "bash", json!({"status": "running", "input": {"command": "x"}, "time": {"start": DAY}})));
+    store.part(
+        "prt_9",
+        "msg_lost",
+        tool("call_9", "bash", json!({"status": "running", "input": {"command": "x"}, "time": {"start": DAY}})),
+    );
     let imported = store.imported();
     assert_eq!(imported.action("call_9")["state"], "unknown");
     assert!(imported.codes().contains(&"graph.missing_parent"));
@@ -375,8 +391,10 @@ fn agents_and_the_sessions_that_started_them_name_each_other() {
     store.session("ses_2", Some(SESSION));
     store.session("ses_3", Some(SESSION));
     let imported = store.imported();
-    let children: Vec<_> =
-        imported.of_type("child.spawned").map(|e| (e["data"]["session"].clone(), e["data"]["action"].clone())).collect();
+    let children: Vec<_> = imported
+        .of_type("child.spawned")
+        .map(|e| (e["data"]["session"].clone(), e["data"]["action"].clone()))
+        .collect();
     assert_eq!(children, [(json!("ses_2"), json!("call_1")), (json!("ses_3"), Value::Null)]);
     assert_eq!(imported.verdict(), "needs_reconcile");
 }
@@ -386,9 +404,17 @@ fn a_changed_row_has_another_id_and_all_others_keep_theirs() {
     let store = Store::new();
     store.user("msg_1", 1, "run");
     store.message("msg_2", 2, assistant(2, "msg_1", "tool-calls"));
-    store.part("prt_2", "msg_2", tool("call_1", "bash", json!({"status": "running", "input": {"command": "x"}, "time": {"start": DAY}})));
+    store.part(
+        "prt_2",
+        "msg_2",
+        tool("call_1", "bash", json!({"status": "running", "input": {"command": "x"}, "time": {"start": DAY}})),
+    );
     let before = store.imported();
-    let done = tool("call_1", "bash", json!({"status": "completed", "input": {"command": "x"}, "output": "", "title": "", "metadata": {"exit": 0}, "time": {"start": DAY, "end": DAY}}));
+    let done = tool(
+        "call_1",
+        "bash",
+        json!({"status": "completed", "input": {"command": "x"}, "output": "", "title": "", "metadata": {"exit": 0}, "time": {"start": DAY, "end": DAY}}),
+    );
     store.run("UPDATE part SET data = ?1 WHERE id = 'prt_2'", &[&done.to_string()]);
     let after = store.imported_into("again");
     let ids = |i: &Imported, kind: &str| i.of_type(kind).map(|e| e["id"].clone()).collect::<Vec<_>>();

@@ -123,6 +123,24 @@ pub(crate) fn example(code: Code) -> Diagnostic {
                 "another file of the same session was imported before; the log of this one has a number in its name";
             file(code, Warning, "projects/-home-me-old/5e550000-0000-4000-8000-000000000001.jsonl", why)
         }
+        Code::PendingPermission => {
+            let mut found = called(source(code, Warning, 14, None), "call_2");
+            found.place.record = Some("per_2".into());
+            found.place.input = Some("events.jsonl".into());
+            found
+        }
+        Code::ProjectShadowed => stored(code, Warning, Some("global"), ""),
+        Code::StoreNotADatabase => file(code, Error, "state.db", "it does not begin like a database of SQLite"),
+        Code::StoreMalformed => file(code, Error, "state.db", "table messages: database disk image is malformed"),
+        Code::StoreWalMissing => file(
+            code,
+            Warning,
+            "state.db",
+            "no write-ahead log lies beside it; what was not moved to the database would be in there",
+        ),
+        Code::StoreBusy => file(code, Error, "state.db", "it changed during each of 8 copies"),
+        Code::StoreNoRoom => file(code, Error, "state.db", "a copy needs 1073741824 bytes, and /tmp has 52428800 left"),
+        Code::StoreVersion => file(code, Warning, "state.db", "schema version 99"),
         Code::ContinuationMissing => stored(code, Warning, None, "closed by a compaction"),
         Code::RowCountMismatch => stored(code, Warning, Some("declared 7, found 0"), "messages are missing"),
         Code::PartialExport => {

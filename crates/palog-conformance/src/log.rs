@@ -129,13 +129,7 @@ impl Log {
                         native["table"] = table.into();
                         native["key"] = key.into();
                     }
-                    records.push(Record {
-                        source: source.into(),
-                        at,
-                        len,
-                        native,
-                        events: Vec::new(),
-                    });
+                    records.push(Record { source: source.into(), at, len, native, events: Vec::new() });
                     records.len() - 1
                 });
                 if records[index].events.last() != Some(&n) {

@@ -40,7 +40,8 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     match Case::all(&fixtures::folder()) {
         Ok(cases) => {
-            let sources: BTreeSet<PathBuf> = cases.iter().filter(|case| !layout::is_of_rows(case)).map(|case| case.source.clone()).collect();
+            let sources: BTreeSet<PathBuf> =
+                cases.iter().filter(|case| !layout::is_of_rows(case)).map(|case| case.source.clone()).collect();
             // Many snapshots hold the same transcript.
             let transcripts: BTreeMap<Vec<u8>, PathBuf> = sources
                 .iter()

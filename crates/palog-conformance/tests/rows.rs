@@ -178,7 +178,11 @@ fn every_row(source: &Path) -> Result<(), String> {
             let row = json::value(line).map_err(|e| e.to_string())?;
             *kept.entry(json::text(&row, "/table").unwrap_or_default().to_owned()).or_default() += 1;
         }
-        let input = report.inputs.iter().filter(|i| i.format.ends_with(".sqlite")).find(|i| i.records - i.foreign == log.records);
+        let input = report
+            .inputs
+            .iter()
+            .filter(|i| i.format.ends_with(".sqlite"))
+            .find(|i| i.records - i.foreign == log.records);
         let input = input.ok_or_else(|| format!("no report has {} rows of {}", log.records, log.session))?;
         if (input.records, &input.by_type) != (all, &counts) {
             return Err(format!("the report tells of {:?}, and the database has {counts:?}", input.by_type));
@@ -205,10 +209,8 @@ fn counts(source: &Path) -> Result<BTreeMap<String, u64>, String> {
     let db = Connection::open(&copy).map_err(|e| e.to_string())?;
     let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
     let mut statement = db.prepare(names).map_err(|e| e.to_string())?;
-    let names: Vec<String> = statement
-        .query_map((), |row| row.get(0))
-        .and_then(Iterator::collect)
-        .map_err(|e| e.to_string())?;
+    let names: Vec<String> =
+        statement.query_map((), |row| row.get(0)).and_then(Iterator::collect).map_err(|e| e.to_string())?;
     names
         .into_iter()
         .map(|name| {

@@ -62,7 +62,9 @@ impl Mapper {
         is_shown: bool,
     ) -> Result<Vec<Call<'g>>, WriteError> {
         let (mut parts, mut from, mut calls, mut unsaid) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut ends_with_call = false;
         for (at, record, part) in group.each() {
+            ends_with_call &= !matches!(part.kind(), "text" | "reasoning" | "tool");
             match part.kind() {
                 "text" if part.ignored == Some(true) => unsaid.push((at, part)),
                 "text" => {
@@ -83,6 +85,7 @@ impl Mapper {
                     if let Some(call) = self.calls.take(at, record, part, &self.input.path) {
                         parts.push(events::Part::Action { action: call.action.clone().into() });
                         calls.push(call);
+                        ends_with_call = true;
                     }
                 }
                 _ => {}
@@ -90,6 +93,8 @@ impl Mapper {
         }
         if !parts.is_empty() {
             self.begin_answer();
+            // The client completes a message after its calls. A call that it was handed whole was not cut off.
+            let is_whole = is_whole || ends_with_call && info.error.is_none();
             let added = MessageAdded {
                 role: Role::Assistant,
                 parts,

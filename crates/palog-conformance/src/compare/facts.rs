@@ -394,7 +394,9 @@ fn main_file_alone(run: &Run<'_>) -> Result<Value, String> {
     let rows = |table: &str| {
         json::list(&alone.report, "/inputs").iter().find_map(|input| input["by_type"][table].as_u64()).unwrap_or(0)
     };
-    Ok(json!({"sessions": json::list(&alone.report, "/logs").len(), "messages": rows("message"), "parts": rows("part")}))
+    Ok(
+        json!({"sessions": json::list(&alone.report, "/logs").len(), "messages": rows("message"), "parts": rows("part")}),
+    )
 }
 
 /// Imports the database of a case without the log beside it.
