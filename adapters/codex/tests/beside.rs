@@ -151,5 +151,5 @@ fn a_damaged_database_is_told_and_stops_nothing() {
     fs::write(folder.path().join("queue_1.sqlite"), "").expect("it is written");
     fs::write(folder.path().join("state_x.sqlite"), "not one of them").expect("it is written");
     let made = sessions(folder.path()).remove(0);
-    assert_eq!((made.codes(), made.verdict), (vec!["session.unreadable"], Verdict::Idle));
+    assert_eq!((made.codes(), made.verdict), (vec!["store.not_a_database", "store.malformed"], Verdict::Idle));
 }

@@ -34,6 +34,8 @@ pub(crate) struct Conversation {
     pub(crate) calls: Calls,
     /// The log that rows at the beginning are copied from, and why they are.
     pub(crate) origin: Option<(String, CopyHow)>,
+    /// The session is that of a subagent: another agent prompts it.
+    pub(crate) is_agent: bool,
     /// Delegations of which the database tells how they ended.
     pub(crate) delegations: HashSet<String>,
     /// Delegations that the log tells of, and those whose result was brought to the model.
@@ -90,6 +92,7 @@ impl Conversation {
             input,
             calls: Calls::default(),
             origin: None,
+            is_agent: false,
             delegations: HashSet::new(),
             handed_over: HashSet::new(),
             delivered: HashSet::new(),
@@ -179,6 +182,7 @@ impl Conversation {
         let record = here.record;
         let said = texts::user(record);
         let (actor, purpose) = match said {
+            User::Prompt if self.is_agent => (ActorKind::Agent, None),
             User::Prompt => (ActorKind::User, None),
             User::Steer => (ActorKind::User, Some("steer")),
             User::Observed => (ActorKind::User, Some("observed")),

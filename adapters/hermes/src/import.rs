@@ -187,6 +187,7 @@ fn from_database(
     let input = InputReport { path, format: "hermes.sqlite".into(), ..InputReport::default() };
     let mut out = Conversation::new(log, "store", input);
     out.origin = known.origin();
+    out.is_agent = known.relation == Some(Relation::Agent);
     kept.keep(&own)?;
     let own = Record::of_row(own);
     let mut beside = Vec::new();
@@ -281,6 +282,7 @@ fn from_export(
     let input = InputReport { path, format: "hermes.export".into(), lines: 1, ..InputReport::default() };
     let mut out = Conversation::new(log, "export", input);
     out.origin = known.origin();
+    out.is_agent = known.relation == Some(Relation::Agent);
     configure(&mut out, &own)?;
     let why = "rows that a compaction or an undo left behind, counts by model, and delegations are not in it";
     let partial = Diagnostic::new(Code::PartialExport, Severity::Info, out.place(&own)).because(why);

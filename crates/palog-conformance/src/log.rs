@@ -223,6 +223,7 @@ pub(crate) fn kind_of(record: &Record) -> String {
     let native = &record.native;
     match record.source.as_str() {
         "store" => return json::text(native, "/table").unwrap_or("?").to_owned(),
+        "export" if !native["table"].is_null() => return json::text(native, "/table").unwrap_or("?").to_owned(),
         "export" if !native["messageID"].is_null() => return "part".into(),
         "export" if !native["role"].is_null() => return "message".into(),
         "export" => return "info".into(),

@@ -39,8 +39,10 @@ fn main() -> ExitCode {
             for source in sources {
                 add(&mut trials, "kept and told", &source, kept_and_told);
                 add(&mut trials, "same bytes again", &source, same_again);
-                if source.extension().is_some_and(|e| e == "db") {
-                    add(&mut trials, "every row", &source, every_row);
+                match source.extension().and_then(|e| e.to_str()) {
+                    Some("db") => add(&mut trials, "every row", &source, every_row),
+                    Some("sqlite") => add(&mut trials, "every entry", &source, every_entry),
+                    _ => {}
                 }
             }
         }
@@ -191,6 +193,34 @@ fn every_row(source: &Path) -> Result<(), String> {
     for (table, rows) in &kept {
         if counts.get(table) != Some(rows) {
             return Err(format!("{rows} rows of {table} are kept, of {:?}", counts.get(table)));
+        }
+    }
+    Ok(())
+}
+
+/// Every entry of a database of OpenClaw is kept in the log of its session, and the report tells of all rows, those of secrets
+/// and those that follow from others as well.
+fn every_entry(source: &Path) -> Result<(), String> {
+    let into = scratch()?;
+    let report = imported(source, into.path())?;
+    let counts = counts(source)?;
+    let mut kept: BTreeMap<String, u64> = BTreeMap::new();
+    for log in &report.logs {
+        let own = Log::read(log.path.as_deref().ok_or("a log without a path")?)?;
+        for line in String::from_utf8_lossy(own.sources.get("store").ok_or("no rows are kept")?).lines().skip(1) {
+            let row = json::value(line).map_err(|e| e.to_string())?;
+            *kept.entry(json::text(&row, "/table").unwrap_or_default().to_owned()).or_default() += 1;
+        }
+    }
+    for table in ["transcript_events", "session_windows"] {
+        if kept.get(table) != counts.get(table) {
+            return Err(format!("{:?} rows of {table} are kept, of {:?}", kept.get(table), counts.get(table)));
+        }
+    }
+    let all: u64 = counts.values().sum();
+    for input in report.inputs.iter().filter(|input| input.format == "openclaw.sqlite") {
+        if input.records != all {
+            return Err(format!("the report tells of {} rows, and the database has {all}", input.records));
         }
     }
     Ok(())

@@ -269,11 +269,9 @@ fn vendors(path: &Path, only: Option<Vendor>) -> io::Result<Vec<Vendor>> {
         return Ok(Vendor::ALL.to_vec());
     }
     let head = head(File::open(path)?)?;
-    Ok(vec![match Vendor::of(&head) {
-        Some(vendor) => vendor,
-        None if is_database(path, &head) => of_database(path)?,
-        None => Vendor::ClaudeCode,
-    }])
+    // The pages of a database may hold records of whatever form.
+    let vendor = if is_database(path, &head) { Some(of_database(path)?) } else { Vendor::of(&head) };
+    Ok(vec![vendor.unwrap_or(Vendor::ClaudeCode)])
 }
 
 /// As much of the beginning as it takes to tell what something is ([`Vendor::of`]).

@@ -196,8 +196,8 @@ impl Conversation {
         } else if self.has_ids.is_some() {
             self.forked = None;
         }
-        self.link(&mut here, entry);
         let before = self.tree.last();
+        self.link(&mut here, entry);
         self.dispatch(&mut here, entry)?;
         if let Some(id) = here.id {
             self.digests.entry(id.to_owned()).or_insert(digest);

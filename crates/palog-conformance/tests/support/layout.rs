@@ -11,7 +11,10 @@ pub(crate) type Owned = BTreeMap<String, Vec<(PathBuf, Vec<u8>)>>;
 
 /// Whether the source of a case is rows or documents that change, and no files that only grow: `rows.rs` has the tests of these.
 pub(crate) fn is_of_rows(case: &Case) -> bool {
+    let is_database = |path: &PathBuf| path.extension().is_some_and(|e| e == "sqlite");
     matches!(case.format.as_str(), "opencode" | "hermes")
+        || is_database(&case.source)
+        || files(&case.source).iter().any(is_database)
 }
 
 /// All files below a folder, by path.
@@ -152,6 +155,10 @@ fn session_of(bytes: &[u8]) -> String {
     let records = bytes.split(|b| *b == b'\n').filter_map(|line| json::value(&String::from_utf8_lossy(line)).ok());
     let mut session = String::new();
     for record in records {
+        // The header of pi.
+        if session.is_empty() && record["type"] == "session" {
+            return json::text(&record, "/id").unwrap_or_default().into();
+        }
         if let Some(agent) = json::text(&record, "/agentId").filter(|_| record["isSidechain"] == true) {
             return agent.into();
         }
