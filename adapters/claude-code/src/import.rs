@@ -184,6 +184,7 @@ fn run<'s>(
         format: FORMAT.name,
         records: input.records,
         events,
+        onto: None,
         severities: [Severity::Error, Severity::Void, Severity::Warning, Severity::Info]
             .map(|s| (s, diagnostics.count(s)))
             .into(),

@@ -175,6 +175,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
         parent: name.parent,
         records: report.inputs.iter().filter(|i| i.format.starts_with("codex.rollout")).map(|i| i.records).sum(),
         events,
+        onto: None,
         severities: [Severity::Error, Severity::Void, Severity::Warning, Severity::Info]
             .map(|s| (s, diagnostics.count(s)))
             .into(),

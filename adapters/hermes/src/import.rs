@@ -320,6 +320,7 @@ fn finish(out: Conversation, name: LogName, records: u64, mut report: Report) ->
         parent: name.parent,
         records,
         events,
+        onto: None,
         severities: [Severity::Error, Severity::Void, Severity::Warning, Severity::Info]
             .map(|s| (s, diagnostics.count(s)))
             .into(),

@@ -217,6 +217,7 @@ pub(crate) fn logged(
         parent: None,
         records,
         events,
+        onto: None,
         severities: severities.map(|s| (s, diagnostics.count(s))).into(),
     }
 }

@@ -75,6 +75,7 @@ fn import_session(session: &Session, target: &mut dyn Target, options: &Options)
         parent: name.parent,
         records: end.records,
         events,
+        onto: None,
         severities: [Severity::Error, Severity::Void, Severity::Warning, Severity::Info]
             .map(|s| (s, diagnostics.count(s)))
             .into(),

@@ -20,7 +20,7 @@ pub mod transcript;
 pub use listing::{Listed, Listing};
 pub use log::{Document, Log};
 pub use output::{Directory, LogName, Output, Stream, Target};
-pub use report::{ImportError, InputReport, LogReport, Report};
+pub use report::{Additions, ImportError, InputReport, LogReport, Report};
 pub use source::{SourceEnd, Span};
 pub use transcript::{Records, Taken, Transcript};
 

@@ -28,6 +28,21 @@ pub struct LogReport {
     pub events: u64,
     /// Findings about it, by severity.
     pub severities: BTreeMap<Severity, u64>,
+    /// What was appended, where there was a log of the session before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub onto: Option<Additions>,
+}
+
+/// What was appended to a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Additions {
+    /// Events, with those below.
+    pub appended: u64,
+    /// Messages that became other ones.
+    pub revised: u64,
+    /// Messages that the source does not have any more.
+    pub removed: u64,
 }
 
 /// A path as text.

@@ -251,6 +251,9 @@ pub(crate) struct Import {
     /// Where logs go: a file NAME.palog.jsonl, a directory, or `-` for standard output
     #[arg(short, long, value_name = "FILE|DIR|-", default_value = "-")]
     pub(crate) output: PathBuf,
+    /// Append what is new or different to this log, or to the logs in this directory, and rewrite nothing
+    #[arg(long, value_name = "LOG|DIR", conflicts_with_all = ["output", "inline", "no_sources"])]
+    pub(crate) onto: Option<PathBuf>,
     /// How the report is printed: to standard error if the log goes to standard output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

@@ -3,6 +3,9 @@
 //! [`discover`] finds the sessions of every vendor below a path, by what is in the files; [`Session::import`] turns one of
 //! them into logs. What a record means is known to the adapters alone.
 
+mod kept;
+mod onto;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,10 +18,11 @@ use palog_openclaw::{self as openclaw, pi};
 use palog_opencode as opencode;
 
 // What the functions here take and give, so that their users need no second dependency.
+pub use onto::{OntoError, onto};
 pub use palog_adapter::listing::{Listed, Listing, TimeFrom, TitleFrom};
 pub use palog_adapter::resume::{Choice, Question, Resume};
 pub use palog_adapter::{
-    Directory, ImportError, InputReport, LogName, LogReport, Options, Output, Report, Stream, Target,
+    Additions, Directory, ImportError, InputReport, LogName, LogReport, Options, Output, Report, Stream, Target,
 };
 
 /// How much of a file is looked at to tell what it is, in bytes.

@@ -5,8 +5,11 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use palog::diagnostic::{Code, Diagnostic, Place, Severity};
+use palog::live::OpenError;
 use palog::writer::{Bulk, WriteError};
-use palog_import::{self as vendors, Directory, ImportError, LogName, Output, Report, Session, Stream, Target};
+use palog_import::{
+    self as vendors, Directory, ImportError, LogName, OntoError, Output, Report, Session, Stream, Target,
+};
 
 use crate::args::{Format, Import};
 use crate::choice::{Candidate, candidates, choose, choose_session};
@@ -24,6 +27,8 @@ enum Destination {
     Stdout,
     File(PathBuf),
     Directory(PathBuf),
+    /// A log, or a directory with logs, that is appended to.
+    Onto(PathBuf),
 }
 
 impl Destination {
@@ -59,9 +64,21 @@ struct Work {
 
 /// Imports sessions and reports.
 pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failure> {
-    let destination = Destination::of(&args.output)?;
+    let destination = match &args.onto {
+        Some(log) if !log.exists() => {
+            let failure = Failure::new(Exit::Unreadable, format!("{} is not there", log.display()));
+            return Err(failure.help("the first time, -o makes the log"));
+        }
+        Some(log) => Destination::Onto(log.clone()),
+        None => Destination::of(&args.output)?,
+    };
     let work = find(args)?;
-    if work.sessions.len() > 1 && !matches!(destination, Destination::Directory(_)) {
+    let many = match &destination {
+        Destination::Directory(_) => true,
+        Destination::Onto(path) => path.is_dir(),
+        Destination::Stdout | Destination::File(_) => false,
+    };
+    if work.sessions.len() > 1 && !many {
         // Fails, and lists them.
         choose("the input", candidates(&work.sessions), None)
             .map_err(|failure| failure.help("-o DIR/ writes them all, each to a log of its own"))?;
@@ -76,7 +93,7 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
                 })
             }
             Destination::File(path) => Box::new(Directory::file(path)),
-            Destination::Directory(path) => Box::new(Directory::new(path)),
+            Destination::Directory(path) | Destination::Onto(path) => Box::new(Directory::new(path)),
         },
         wanted: work.agent.clone(),
         inline: args.inline,
@@ -91,13 +108,20 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Import) -> Result<Exit, Failur
     let mut dropped = 0;
     for session in &work.sessions {
         target.progress.begin(session.size());
+        if let Destination::Onto(path) = &destination {
+            match vendors::onto(session, path, &options) {
+                Ok(one) => report.extend(one),
+                Err(error) => failures.push((name(session), onto_failure(&error))),
+            }
+            continue;
+        }
         match session.import(&mut target, &options) {
             Ok(mut one) => {
                 one.logs.retain(|log| {
                     let written = match (&work.agent, &destination) {
                         (Some(agent), _) => log.session == *agent,
                         (None, Destination::Stdout) => log.parent.is_none(),
-                        (None, Destination::File(_) | Destination::Directory(_)) => true,
+                        (None, Destination::File(_) | Destination::Directory(_) | Destination::Onto(_)) => true,
                     };
                     dropped += u64::from(!written);
                     written
@@ -239,6 +263,19 @@ fn tell(
             }
             Ok(())
         }
+    }
+}
+
+fn onto_failure(error: &OntoError) -> Failure {
+    match error {
+        OntoError::Import(error) => import_failure(error),
+        OntoError::Open(_, OpenError::Locked) => Failure::new(Exit::Unreadable, error.to_string())
+            .help("another program writes it; try again when it is done"),
+        OntoError::OtherSession(_) => {
+            Failure::new(Exit::NothingMatched, error.to_string()).help("name the log of this session, or its directory")
+        }
+        OntoError::Open(..) => Failure::new(Exit::Negative, error.to_string()),
+        _ => Failure::new(Exit::Unreadable, error.to_string()),
     }
 }
 

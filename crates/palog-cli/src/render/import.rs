@@ -17,6 +17,15 @@ pub(crate) fn render(out: &mut dyn Write, style: Style, report: &Report) -> io::
         let path = log.path.as_ref().map_or_else(|| "standard output".into(), |p| p.to_string_lossy().into_owned());
         let what = if log.parent.is_some() { "subagent" } else { "session" };
         let sizes = format!("{}, {}", count(log.records, "record", "records"), count(log.events, "event", "events"));
+        let sizes = match log.onto {
+            Some(done) if done.appended == 0 => "nothing new".to_owned(),
+            Some(done) => {
+                let revised = if done.revised > 0 { format!(", {} revised", done.revised) } else { String::new() };
+                let removed = if done.removed > 0 { format!(", {} removed", done.removed) } else { String::new() };
+                format!("{} appended{revised}{removed}", count(done.appended, "event", "events"))
+            }
+            None => sizes,
+        };
         writeln!(out, "{what} {} → {} ({sizes})", clean_line(&log.session), clean_line(&path))?;
     }
     let more = report.logs.len().saturating_sub(LISTED) as u64;
