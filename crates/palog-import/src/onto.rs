@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-use palog::blob::{BlobStore, hex, sibling};
+use palog::blob::{BlobStore, StoredName, hex, sibling};
 use palog::envelope::{ActorKind, Draft, Event, Src};
 use palog::events::{Data, MessageRevised, Part, SourceChange, SourceChanged, WindowItem};
 use palog::json::Str;
@@ -430,7 +430,7 @@ fn move_blobs(from: &Path, to: &Path) -> io::Result<()> {
         return Ok(());
     }
     for stored in from.list()? {
-        let digest = stored?.name;
+        let StoredName::Blob(digest) = stored?.name else { continue };
         if let (Some(old), Some(new)) = (from.path(&digest), to.path(&digest))
             && !new.exists()
         {

@@ -34,7 +34,8 @@ impl Conversation {
                 (Spelling::Seconds | Spelling::Milliseconds, _) => (Code::MixedTimes, token, Severity::Info),
                 (Spelling::Odd, _) => (Code::BadTime, token, Severity::Warning),
             };
-            let place = self.place_of(here, piece);
+            let mut place = self.place_of(here, piece);
+            place.pointer = Some(if is_own { "/timestamp" } else { "/message/timestamp" }.into());
             self.out.log.diagnostics.push(Diagnostic::new(code, severity, place));
         }
         let time = [own, inner].into_iter().flatten().find_map(|(_, Reading { time, .. })| time);

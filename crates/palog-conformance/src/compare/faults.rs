@@ -66,8 +66,9 @@ fn reported<'r>(run: &'r Run<'_>) -> BTreeMap<String, &'r Value> {
 fn inputs(run: &Run<'_>, expected: &[Input], failures: &mut Vec<String>) {
     let reported = reported(run);
     // What lies beside the source is no part of the input.
-    let expected: Vec<&Input> =
-        expected.iter().filter(|input| run.case.base.join(&input.path).starts_with(&run.case.source)).collect();
+    let source = run.case.source.to_string_lossy();
+    let is_of_it = |input: &&Input| run.case.base.join(&input.path).to_string_lossy().starts_with(&*source);
+    let expected: Vec<&Input> = expected.iter().filter(is_of_it).collect();
     let names: BTreeSet<&str> = reported.keys().map(String::as_str).collect();
     equal("inputs", &names, &expected.iter().map(|i| i.path.as_str()).collect(), failures);
     for input in expected {

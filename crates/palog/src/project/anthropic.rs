@@ -116,8 +116,8 @@ enum Slot {
 struct Entry {
     role: Role,
     slots: Vec<Slot>,
-    /// The action that the only slot is a result of, and the event that holds it.
-    result_of: Option<(String, Option<String>)>,
+    /// The action that the only slot is a result of.
+    result_of: Option<String>,
     /// Results of the calls in the slots.
     results: Vec<Slot>,
 }
@@ -151,7 +151,7 @@ impl Writer<'_> {
                     if !slots.is_empty() {
                         self.place(seen, std::mem::take(&mut slots), None);
                     }
-                    self.place(seen, vec![result], Some((action.to_string(), seen.event.map(str::to_owned))));
+                    self.place(seen, vec![result], Some(action.to_string()));
                 }
                 Part::Action { action } if seen.role == Role::Assistant => {
                     slots.push(Slot::Call { action: action.to_string(), event: seen.event.map(str::to_owned) });
@@ -166,7 +166,7 @@ impl Writer<'_> {
     }
 
     /// Puts blocks where they belong: assistant blocks of one response are one message.
-    fn place(&mut self, seen: &Seen<'_>, slots: Vec<Slot>, result_of: Option<(String, Option<String>)>) {
+    fn place(&mut self, seen: &Seen<'_>, slots: Vec<Slot>, result_of: Option<String>) {
         let role = match seen.role {
             Role::System | Role::Developer => Role::System,
             Role::Assistant if result_of.is_none() => Role::Assistant,
@@ -286,10 +286,7 @@ impl Writer<'_> {
     /// Joins results to their calls, looks the calls up, and writes the messages.
     fn finish<R: Read + Seek>(mut self, mut reading: Reading<R>) -> Result<Context, ContextError> {
         let mut entries = std::mem::take(&mut self.entries);
-        let (resolved, uncalled) = join(&mut entries);
-        for (action, event) in uncalled {
-            self.leave_out(event.as_deref(), "result", Some(&action), LeftOutReason::NotCalled);
-        }
+        let resolved = join(&mut entries);
         let (mut messages, mut unresolved) = (Vec::new(), Vec::new());
         for entry in entries {
             let mut blocks = Vec::new();
@@ -344,10 +341,9 @@ impl Writer<'_> {
     }
 }
 
-/// Moves the first result of each call behind the message that holds the call, and takes those out whose call is not among the
-/// messages. Returns the actions that have a result, and the results that were taken out, by action and event.
-fn join(entries: &mut Vec<Entry>) -> (HashSet<String>, Vec<(String, Option<String>)>) {
-    let (mut calls, mut resolved, mut uncalled) = (HashMap::new(), HashSet::new(), Vec::new());
+/// Moves the first result of each call behind the message that holds the call. Returns the actions that have a result.
+fn join(entries: &mut Vec<Entry>) -> HashSet<String> {
+    let (mut calls, mut resolved) = (HashMap::new(), HashSet::new());
     for (at, entry) in entries.iter().enumerate() {
         for slot in &entry.slots {
             if let Slot::Call { action, .. } = slot {
@@ -356,22 +352,16 @@ fn join(entries: &mut Vec<Entry>) -> (HashSet<String>, Vec<(String, Option<Strin
         }
     }
     for at in 0..entries.len() {
-        let Some((action, event)) = entries[at].result_of.clone() else { continue };
-        match calls.get(&action) {
-            Some(holder) => {
-                if resolved.insert(action) {
-                    let result = std::mem::take(&mut entries[at].slots);
-                    entries[*holder].results.extend(result);
-                }
-            }
-            None => {
-                entries[at].slots.clear();
-                uncalled.push((action, event));
-            }
+        let Some(action) = entries[at].result_of.clone() else { continue };
+        if let Some(holder) = calls.get(&action)
+            && resolved.insert(action)
+        {
+            let result = std::mem::take(&mut entries[at].slots);
+            entries[*holder].results.extend(result);
         }
     }
     entries.retain(|entry| !entry.slots.is_empty());
-    (resolved, uncalled)
+    resolved
 }
 
 /// Adds a message, or blocks to a user message that is the last one.
