@@ -131,10 +131,10 @@ impl Tree {
         path[from..].iter().copied().filter(is_message).collect()
     }
 
-    /// The results among these messages whose calls are not, each with its call.
-    pub(crate) fn split(&self, kept: &[u32]) -> Vec<(u32, &str)> {
+    /// The calls whose results are among these messages, and which themselves are not.
+    pub(crate) fn split(&self, kept: &[u32]) -> Vec<&str> {
         let is_split = |n: &u32| match &self.nodes[*n as usize].step {
-            Step::Result { call, of: Some(of) } if !kept.contains(of) => Some((*n, &**call)),
+            Step::Result { call, of: Some(of) } if !kept.contains(of) => Some(&**call),
             _ => None,
         };
         kept.iter().filter_map(is_split).collect()

@@ -377,6 +377,8 @@ pub(crate) struct State<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub(crate) struct Metadata<'a> {
+    /// `null` says that the command was stopped; absence says nothing.
+    #[serde(default, borrow, deserialize_with = "as_it_stands")]
     pub(crate) exit: Option<Raw<'a>>,
     pub(crate) output: Option<Raw<'a>>,
     #[serde(default, rename = "sessionId", deserialize_with = "text")]
@@ -385,6 +387,11 @@ pub(crate) struct Metadata<'a> {
     pub(crate) output_path: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) interrupted: Option<bool>,
+}
+
+/// Reads a member whose `null` means something.
+fn as_it_stands<'de: 'a, 'a, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Raw<'a>>, D::Error> {
+    Raw::deserialize(d).map(Some)
 }
 
 /// A change that the client recorded or sent: a snapshot of what changed.

@@ -1042,6 +1042,7 @@ fn what_is_printed_as_json_fits_its_schema() {
         runs.push(("transcript", words(&["show", input])));
         runs.push(("context", words(&["context", input, "--for", "anthropic"])));
         runs.push(("context-openai-responses", words(&["context", input, "--for", "openai-responses"])));
+        runs.push(("context-openai-chat", words(&["context", input, "--for", "openai-chat"])));
     }
     runs.push(("validation", words(&["validate", "varied.palog.jsonl", "bad.palog.jsonl"])));
     runs.push(("report", words(&["import", &sources, "-o", "logs"])));
@@ -1099,6 +1100,7 @@ fn what_is_printed_as_json_fits_its_schema() {
         "cases",
         "context",
         "context-openai-responses",
+        "context-openai-chat",
     ] {
         assert!(
             !jsonschema::validator_for(&schema(name)).expect("a schema").is_valid(&serde_json::json!({})),

@@ -24,13 +24,9 @@ impl Conversation {
         let named = entry.first_kept_entry_id.as_deref().and_then(|id| self.tree.find(id));
         // The first version counts entries, the header with them.
         let counted = entry.first_kept_entry_index.and_then(|at| self.tree.by_index.get(at).copied().flatten());
-        let mut kept = self.tree.kept(named.or(counted), self.tree.last());
-        // No provider takes a result without its call.
-        let split: Vec<(u32, String)> =
-            self.tree.split(&kept).into_iter().map(|(result, call)| (result, call.to_owned())).collect();
-        for (result, call) in split {
-            kept.retain(|n| *n != result);
-            let place = Place { call: Some(call), ..self.place(here) };
+        let kept = self.tree.kept(named.or(counted), self.tree.last());
+        for call in self.tree.split(&kept) {
+            let place = Place { call: Some(call.to_owned()), ..self.place(here) };
             self.out.log.diagnostics.push(Diagnostic::new(Code::SplitPair, Severity::Warning, place));
         }
         let window: Vec<EventId> = kept.into_iter().map(|n| self.tree.event(n)).collect();

@@ -218,11 +218,16 @@ impl KeptRows {
     /// # Errors
     /// When the file cannot be written.
     pub fn schema(&mut self, statements: &[String], user_version: i64, application_id: i64) -> Result<(), ImportError> {
-        let line = serde_json::json!({
-            "schema": statements, "user_version": user_version, "application_id": application_id,
-        });
         self.line.clear();
-        self.line.extend(line.to_string().as_bytes());
+        self.line.extend(b"{\"schema\":[");
+        for (at, statement) in statements.iter().enumerate() {
+            if at > 0 {
+                self.line.push(b',');
+            }
+            string(&mut self.line, statement);
+        }
+        let rest = format!("],\"user_version\":{user_version},\"application_id\":{application_id}}}");
+        self.line.extend(rest.as_bytes());
         self.put()
     }
 

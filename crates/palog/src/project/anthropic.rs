@@ -116,8 +116,8 @@ enum Slot {
 struct Entry {
     role: Role,
     slots: Vec<Slot>,
-    /// The action that the only slot is a result of.
-    result_of: Option<String>,
+    /// The action that the only slot is a result of, and the event that holds it.
+    result_of: Option<(String, Option<String>)>,
     /// Results of the calls in the slots.
     results: Vec<Slot>,
 }
@@ -151,7 +151,7 @@ impl Writer<'_> {
                     if !slots.is_empty() {
                         self.place(seen, std::mem::take(&mut slots), None);
                     }
-                    self.place(seen, vec![result], Some(action.to_string()));
+                    self.place(seen, vec![result], Some((action.to_string(), seen.event.map(str::to_owned))));
                 }
                 Part::Action { action } if seen.role == Role::Assistant => {
                     slots.push(Slot::Call { action: action.to_string(), event: seen.event.map(str::to_owned) });
@@ -166,7 +166,7 @@ impl Writer<'_> {
     }
 
     /// Puts blocks where they belong: assistant blocks of one response are one message.
-    fn place(&mut self, seen: &Seen<'_>, slots: Vec<Slot>, result_of: Option<String>) {
+    fn place(&mut self, seen: &Seen<'_>, slots: Vec<Slot>, result_of: Option<(String, Option<String>)>) {
         let role = match seen.role {
             Role::System | Role::Developer => Role::System,
             Role::Assistant if result_of.is_none() => Role::Assistant,
@@ -286,7 +286,10 @@ impl Writer<'_> {
     /// Joins results to their calls, looks the calls up, and writes the messages.
     fn finish<R: Read + Seek>(mut self, mut reading: Reading<R>) -> Result<Context, ContextError> {
         let mut entries = std::mem::take(&mut self.entries);
-        let resolved = join(&mut entries);
+        let (resolved, uncalled) = join(&mut entries);
+        for (action, event) in uncalled {
+            self.leave_out(event.as_deref(), "result", Some(&action), LeftOutReason::NotCalled);
+        }
         let (mut messages, mut unresolved) = (Vec::new(), Vec::new());
         for entry in entries {
             let mut blocks = Vec::new();
@@ -341,9 +344,10 @@ impl Writer<'_> {
     }
 }
 
-/// Moves the first result of each call behind the message that holds the call. Returns the actions that have a result.
-fn join(entries: &mut Vec<Entry>) -> HashSet<String> {
-    let (mut calls, mut resolved) = (HashMap::new(), HashSet::new());
+/// Moves the first result of each call behind the message that holds the call, and takes those out whose call is not among the
+/// messages. Returns the actions that have a result, and the results that were taken out, by action and event.
+fn join(entries: &mut Vec<Entry>) -> (HashSet<String>, Vec<(String, Option<String>)>) {
+    let (mut calls, mut resolved, mut uncalled) = (HashMap::new(), HashSet::new(), Vec::new());
     for (at, entry) in entries.iter().enumerate() {
         for slot in &entry.slots {
             if let Slot::Call { action, .. } = slot {
@@ -352,16 +356,22 @@ fn join(entries: &mut Vec<Entry>) -> HashSet<String> {
         }
     }
     for at in 0..entries.len() {
-        let Some(action) = entries[at].result_of.clone() else { continue };
-        if let Some(holder) = calls.get(&action)
-            && resolved.insert(action)
-        {
-            let result = std::mem::take(&mut entries[at].slots);
-            entries[*holder].results.extend(result);
+        let Some((action, event)) = entries[at].result_of.clone() else { continue };
+        match calls.get(&action) {
+            Some(holder) => {
+                if resolved.insert(action) {
+                    let result = std::mem::take(&mut entries[at].slots);
+                    entries[*holder].results.extend(result);
+                }
+            }
+            None => {
+                entries[at].slots.clear();
+                uncalled.push((action, event));
+            }
         }
     }
     entries.retain(|entry| !entry.slots.is_empty());
-    resolved
+    (resolved, uncalled)
 }
 
 /// Adds a message, or blocks to a user message that is the last one.
@@ -506,12 +516,12 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_its_call_is_given_where_it_stands() {
+    fn a_result_without_its_call_is_left_out() {
         let log = [user("u", "go"), say("a", "r", "One."), result("ra", "lost", "one"), say("b", "s", "Two.")];
-        assert_eq!(
-            short(&see(&lines(&log), At::Head)),
-            ["user: go", "assistant: One.", "user: lost=one", "assistant: Two."]
-        );
+        let context = see(&lines(&log), At::Head);
+        assert_eq!(short(&context), ["user: go", "assistant: One.", "assistant: Two."]);
+        let left_out = json!([{"event": "ra", "part": "result", "action": "lost", "reason": "not_called"}]);
+        assert_eq!(context["omitted"], left_out);
     }
 
     #[test]
@@ -550,13 +560,14 @@ mod tests {
 
         // A second compaction replaces the first one, and can take from before it.
         log.extend([
-            r#"d context.compacted {"window":[{"event":"sum2"},{"event":"ra"},{"event":"v","parts":[{"type":"text","text":"cut"}]}]}"#.to_owned(),
+            r#"d context.compacted {"window":[{"event":"sum2"},{"event":"a"},{"event":"ra"},{"event":"v","parts":[{"type":"text","text":"cut"}]}]}"#.to_owned(),
             user("sum2", "summary of all"),
             say("f", "z", "End."),
         ]);
-        assert_eq!(short(&see(&lines(&log), At::Head)), ["user: summary of all, c1=one, cut", "assistant: End."]);
+        let all = ["user: summary of all", "assistant: call c1", "user: c1=one, cut"];
+        assert_eq!(short(&see(&lines(&log), At::Head)), [&all[..], &["assistant: End."]].concat());
         assert_eq!(short(&see(&lines(&log), At::Seq(7))), ["user: summary", "assistant: Kept.", "user: note, on"]);
-        assert_eq!(short(&see(&lines(&log), At::Before("f"))), ["user: summary of all, c1=one, cut"]);
+        assert_eq!(short(&see(&lines(&log), At::Before("f"))), all);
     }
 
     #[test]
@@ -573,9 +584,13 @@ mod tests {
         assert_eq!(short(&see(&lines(&log), At::Head)), want);
         assert_eq!(short(&see(&lines(&log), At::Seq(8)))[2], "user: c2=two, c1=one");
 
-        let replaced = r#"y context.compacted {"window":[{"event":"ra"},{"event":"rb","parts":[{"type":"result","action":"c2","parts":[{"type":"text","text":"cut"}],"final":true}]}]}"#.to_owned();
+        let replaced = r#"y context.compacted {"window":[{"event":"a"},{"event":"b"},{"event":"ra"},{"event":"rb","parts":[{"type":"result","action":"c2","parts":[{"type":"text","text":"cut"}],"final":true}]}]}"#.to_owned();
         let log = [log, vec![replaced]].concat();
-        assert_eq!(short(&see(&lines(&log), At::Head)), ["user: c1=one, c2=cut"], "what a window says stands");
+        assert_eq!(
+            short(&see(&lines(&log), At::Head)),
+            ["assistant: call c1, call c2", "user: c1=one, c2=cut"],
+            "what a window says stands"
+        );
     }
 
     #[test]

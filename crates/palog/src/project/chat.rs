@@ -136,8 +136,8 @@ struct Draft {
     reasoning: Option<Raw<'static>>,
     /// Actions with the events that hold them.
     calls: Vec<(String, Option<String>)>,
-    /// The action that a result is of.
-    result: Option<String>,
+    /// The action that a result is of, and the event that holds it.
+    result: Option<(String, Option<String>)>,
 }
 
 /// Collects messages.
@@ -168,7 +168,7 @@ impl Writer<'_> {
                     } else {
                         self.pieces(seen, parts)?
                     };
-                    let result = Some(action.to_string());
+                    let result = Some((action.to_string(), seen.event.map(str::to_owned)));
                     let calls = Vec::new();
                     self.drafts.push(Draft { role: Role::Tool, of: None, pieces, reasoning: None, calls, result });
                 }
@@ -281,7 +281,9 @@ impl Writer<'_> {
     /// Looks the calls up, and writes the messages.
     fn finish<R: Read + Seek>(mut self, mut reading: Reading<R>) -> Result<Context, ContextError> {
         let drafts = std::mem::take(&mut self.drafts);
-        let told: HashSet<String> = drafts.iter().filter_map(|draft| draft.result.clone()).collect();
+        let told: HashSet<String> = drafts.iter().filter_map(|draft| Some(draft.result.clone()?.0)).collect();
+        let called: HashSet<String> =
+            drafts.iter().flat_map(|draft| &draft.calls).map(|(action, _)| action.clone()).collect();
         let (mut messages, mut unresolved) = (Vec::new(), Vec::new());
         for Draft { role, pieces, reasoning, calls, result, .. } in drafts {
             let mut tool_calls = Vec::new();
@@ -292,9 +294,13 @@ impl Writer<'_> {
                     unresolved.push(Unresolved { call: call_id(&action).to_owned(), action, event });
                 }
             }
+            if let Some((action, event)) = result.as_ref().filter(|(action, _)| !called.contains(action)) {
+                self.leave_out(event.as_deref(), "result", Some(action), LeftOutReason::NotCalled);
+                continue;
+            }
             let content = content(pieces);
             messages.push(match (role, result) {
-                (_, Some(action)) => Raw::of(&Message::Tool { content, tool_call_id: call_id(&action) }),
+                (_, Some((action, _))) => Raw::of(&Message::Tool { content, tool_call_id: call_id(&action) }),
                 (Role::Assistant, None) => {
                     Raw::of(&Message::Assistant { content, reasoning_details: reasoning, tool_calls })
                 }

@@ -26,6 +26,8 @@ words! {
         OpaqueProvider = "opaque_provider",
         /// The call has a place among the messages, and was never proposed.
         NotProposed = "not_proposed",
+        /// It is the result of a call that the model does not see, and no API takes that.
+        NotCalled = "not_called",
         /// A compaction names the event, or the log goes on from it, and the log does not have it.
         NotInLog = "not_in_log",
     }

@@ -145,7 +145,7 @@ impl<'a> Beside<'a> {
 enum Slot {
     Item(Raw<'static>),
     Call { action: String, event: Option<String> },
-    Output { action: String, output: Raw<'static> },
+    Output { action: String, event: Option<String>, output: Raw<'static> },
 }
 
 /// Collects items.
@@ -171,7 +171,7 @@ impl Writer<'_> {
                 Part::Result { action, parts, .. } => {
                     let output =
                         if seen.pruned.contains(&key(action)) { Raw::string(CLEARED) } else { self.told(seen, parts)? };
-                    Some(Slot::Output { action: action.to_string(), output })
+                    Some(Slot::Output { action: action.to_string(), event: seen.event.map(str::to_owned), output })
                 }
                 Part::Action { action } if seen.role == Role::Assistant => {
                     Some(Slot::Call { action: action.to_string(), event: seen.event.map(str::to_owned) })
@@ -307,6 +307,13 @@ impl Writer<'_> {
                 Slot::Item(_) | Slot::Call { .. } => None,
             })
             .collect();
+        let called: HashSet<String> = slots
+            .iter()
+            .filter_map(|slot| match slot {
+                Slot::Call { action, .. } => Some(action.clone()),
+                Slot::Item(_) | Slot::Output { .. } => None,
+            })
+            .collect();
         let (mut input, mut unresolved) = (Vec::new(), Vec::new());
         for slot in slots {
             match slot {
@@ -318,7 +325,10 @@ impl Writer<'_> {
                         unresolved.push(Unresolved { call: call_id(&action).to_owned(), action, event });
                     }
                 }
-                Slot::Output { action, output } => {
+                Slot::Output { action, event, .. } if !called.contains(&action) => {
+                    self.leave_out(event.as_deref(), "result", Some(&action), LeftOutReason::NotCalled);
+                }
+                Slot::Output { action, output, .. } => {
                     let custom = reading.proposal(&action, |_, ext| {
                         Ok(Beside::of(ext).r#type.as_deref() == Some("custom_tool_call"))
                     })?;
