@@ -134,14 +134,13 @@ fn compactions(rows: &[Sketch], from: usize, planned: &mut [Planned]) -> Vec<boo
     }
     let mut next = from;
     while let Some(summary) = (next..rows.len()).find(|at| rows[*at].summary) {
-        let is_copy = |at: usize, until: usize| {
-            let row = &rows[at];
-            let earlier =
+        let is_copy =
+            |at: usize, until: usize| {
+                let row = &rows[at];
                 by_content.get(&*row.same)?.iter().copied().rfind(|earlier| {
                     *earlier < until && (row.together(&rows[summary]) || rows[*earlier].time == row.time)
-                });
-            earlier
-        };
+                })
+            };
         let mut first = summary;
         while first > next && is_copy(first - 1, first - 1).is_some() {
             first -= 1;

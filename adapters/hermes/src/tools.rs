@@ -138,7 +138,7 @@ pub(crate) fn said(tool: &str, named: bool, disposition: Option<&str>, text: &st
     let Some(members) = members(text) else { return Said::default() };
     let is = |value: &Option<Raw<'_>>| value.as_ref().is_some_and(|raw| raw.get() != "null");
     let word = |value: &Option<Raw<'_>>| value.as_ref().and_then(|raw| raw.text()).unwrap_or_default().into_owned();
-    let failed = is(&members.error) && word(&members.error) != ""
+    let failed = is(&members.error) && !word(&members.error).is_empty()
         || members.success == Some(false)
         || word(&members.status) == "error";
     match tool {

@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn what_the_client_writes_is_told_from_what_a_tool_writes() {
         let denied = r#"{"status":"error","tool":"exec","error":"exec denied: Headless runs cannot wait."}"#;
-        let cases: &[(&str, Option<bool>, &str, Option<&str>, Verdict)] = &[
+        type Ended<'a> = (&'a str, Option<bool>, &'a str, Option<&'a str>, Verdict);
+        let cases: &[Ended<'_>] = &[
             ("bash", Some(false), "x", None, GOOD),
             ("bash", Some(true), "oops\n\n\nCommand exited with code 3", None, BAD),
             ("bash", Some(true), "Command exited with code 3\nCommand aborted", None, Verdict::Open),

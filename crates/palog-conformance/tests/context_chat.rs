@@ -72,7 +72,7 @@ const REPAIRS: &[Repair] = &[
     },
     Repair { name: "stub", apply: stub, fires: &["11_approval_kill9 2", "hooks_granted_kill 2"] },
     Repair { name: "merged_prompts", apply: merged_prompts, fires: &["13_kill_midstream 2"] },
-    Repair { name: "image", apply: image, fires: &["08_image 2"] },
+    Repair { name: "image", apply: |messages, request| image(messages, request), fires: &["08_image 2"] },
 ];
 
 /// How many requests of the conversation were recorded, and how many for other ends.
@@ -232,7 +232,7 @@ fn common(messages: Vec<Value>) -> Vec<Value> {
 }
 
 /// Arguments are written anew, without blanks and with their members in order.
-fn arguments(messages: &mut Vec<Value>, _: &Request) -> usize {
+fn arguments(messages: &mut [Value]) -> usize {
     let mut fired = 0;
     for call in messages.iter_mut().filter_map(|m| m.get_mut("tool_calls")?.as_array_mut()).flatten() {
         let Some(Value::String(arguments)) = call.pointer_mut("/function/arguments") else { continue };
@@ -283,7 +283,7 @@ fn merged_prompts(messages: &mut Vec<Value>, _: &Request) -> usize {
 }
 
 /// A picture becomes a description by another model, which is nowhere written down.
-fn image(messages: &mut Vec<Value>, request: &Request) -> usize {
+fn image(messages: &mut [Value], request: &Request) -> usize {
     let Some(sent) = request.messages.last().filter(|last| {
         json::text(last, "/content").is_some_and(|content| content.starts_with("[The user attached an image."))
     }) else {

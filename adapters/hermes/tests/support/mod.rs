@@ -34,8 +34,10 @@ pub(crate) struct Imported {
 impl Imported {
     /// A row that is kept.
     pub(crate) fn row(&self, table: &str, key: &str) -> Option<&Value> {
-        let is_it =
-            |row: &&Value| row["table"] == table && (row["row"]["id"] == key || row["row"]["id"].to_string() == key);
+        let is_it = |row: &&Value| {
+            row["table"] == table
+                && (row["row"]["id"] == key || row["row"]["id"].as_i64().is_some_and(|id| id.to_string() == key))
+        };
         self.rows.iter().find(is_it).map(|row| &row["row"])
     }
 

@@ -42,6 +42,9 @@ pub(super) fn first_text(content: Option<&Raw<'_>>) -> String {
     text.map(|text| text.into_owned()).unwrap_or_default()
 }
 
+/// What the model said: the parts, and the calls among them, each with the client's id.
+type Spoken<'d> = (Vec<Part<'d>>, Vec<(String, ActionProposed<'d>)>);
+
 impl Conversation {
     pub(super) fn message(&mut self, here: &mut Here<'_>, message: &Message<'_>) -> Written {
         match message.role.as_deref().unwrap_or_default() {
@@ -195,11 +198,7 @@ impl Conversation {
     }
 
     /// The parts of what the model said, and the calls in it.
-    fn spoken<'d>(
-        &mut self,
-        here: &Here<'_>,
-        message: &'d Message<'_>,
-    ) -> Result<(Vec<Part<'d>>, Vec<(String, ActionProposed<'d>)>), WriteError> {
+    fn spoken<'d>(&mut self, here: &Here<'_>, message: &'d Message<'_>) -> Result<Spoken<'d>, WriteError> {
         let mut calls = Vec::new();
         let Some(blocks) = message.content.as_ref().and_then(parse::<Vec<Raw<'d>>>) else {
             return Ok((self.parts(here, message.content.as_ref())?, calls));

@@ -65,12 +65,10 @@ impl Work {
     fn propose(
         &mut self,
         log: &mut Log,
-        source: &str,
-        row: &Row,
+        (source, row, time): (&str, &Row, &str),
         action: &str,
         args: Raw<'_>,
         target: Option<String>,
-        time: &str,
     ) -> Result<(), WriteError> {
         if !self.proposed.insert(action.to_owned()) {
             return Ok(());
@@ -97,7 +95,7 @@ impl Work {
         let args: serde_json::Map<String, serde_json::Value> =
             told.iter().filter_map(|name| Some(((*name).to_owned(), row.text(name)?.into()))).collect();
         let target = row.text("conversation_id").map(str::to_owned);
-        self.propose(log, STORE, row, &action, Raw::of(&args), target, "created_at")?;
+        self.propose(log, (STORE, row, "created_at"), &action, Raw::of(&args), target)?;
         let (outcome, applied) = match row.text("status") {
             Some("sent" | "replied") => (Outcome::Succeeded, Applied::Yes),
             Some("rejected") => (Outcome::Failed, Applied::No),
@@ -120,7 +118,7 @@ impl Work {
         let json = row.text("entry_json").unwrap_or("null");
         let args = Raw::parse(json).map_or_else(|_| Raw::string(json), Raw::into_owned);
         let target = row.text("channel").zip(row.text("target")).map(|(channel, target)| format!("{channel}:{target}"));
-        self.propose(log, STATE, row, &action, args, target, "enqueued_at")?;
+        self.propose(log, (STATE, row, "enqueued_at"), &action, args, target)?;
         // Marked before anything is sent, and taken back where it provably was not.
         let began = row.integer("platform_send_started_at").is_some() || row.text("recovery_state").is_some();
         let done = row.text("status") == Some("completed");
