@@ -28,7 +28,8 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     match Case::all(&fixtures::folder()) {
         Ok(cases) => {
-            let sources: BTreeSet<PathBuf> = cases.into_iter().map(|case| case.source).collect();
+            let sources: BTreeSet<PathBuf> =
+                cases.iter().filter_map(|case| Some(case.source()?.path.clone())).collect();
             let transcripts: BTreeSet<PathBuf> =
                 sources.iter().flat_map(|source| layout::transcripts(source)).collect();
             for source in sources {

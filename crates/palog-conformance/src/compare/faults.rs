@@ -126,7 +126,7 @@ fn preserved(run: &Run<'_>, preserve: &Preserve, failures: &mut Vec<String>) {
             return;
         };
         let original =
-            fs::read(run.case.base.join(place.input.as_deref().unwrap_or("input.jsonl"))).unwrap_or_default();
+            fs::read(run.source.base.join(place.input.as_deref().unwrap_or("input.jsonl"))).unwrap_or_default();
         let (from, to) =
             (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(offset + length).unwrap_or(usize::MAX));
         let Some(original) = original.get(from..to) else {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::case::Expect;
 use crate::compare::findings;
+use crate::implementation::World;
 use crate::json;
 use crate::log::{Log, Record};
 use crate::run::{Imported, Run};
@@ -148,7 +149,7 @@ const TABLE: &[(&str, &str, Check)] = &[
         holds(pairs == [1190, 1770], || format!("{pairs:?}"))
     }),
     ("19", "with the parent file taken away, the child by reference is reported as incomplete", |run, _| {
-        let child = run.case.base.join("input/by-reference/child.jsonl");
+        let child = run.source.base.join("input/by-reference/child.jsonl");
         let alone = run.implementation.import(&child, &run.folder.join("alone"))?;
         let told = json::list(&alone.report, "/diagnostics")
             .iter()
@@ -448,7 +449,7 @@ fn without_the_compaction(run: &Run<'_>, one: &Imported) -> Result<(), String> {
     let path = run.folder.join("without-compaction.palog.jsonl");
     fs::write(&path, lines).map_err(|e| e.to_string())?;
     let state = run.implementation.state(&path)?;
-    let recovery = run.implementation.recovery(&path)?;
+    let recovery = run.implementation.recovery(&path, &World::default())?;
     for member in ["actions", "approvals"] {
         let (with, without) = (&one.state[member], &state["state"][member]);
         holds(with == without, || format!("{member}: {with} becomes {without}"))?;
