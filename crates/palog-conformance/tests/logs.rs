@@ -204,7 +204,7 @@ fn every_change_of_an_expectation_is_noticed() {
         };
         assert!(!red(), "{id}");
         // Every scalar stands behind a colon, or alone on its line.
-        for (at, _) in original.match_indices(|c: char| c == '\n') {
+        for (at, _) in original.match_indices('\n') {
             let line = original[..at].rsplit('\n').next().unwrap_or_default();
             let value = line.rsplit(": ").next().unwrap_or_default().trim().trim_end_matches(',');
             if value.is_empty() || "[]{}".contains(value) || value.ends_with(['[', '{']) {

@@ -478,7 +478,8 @@ fn case_rules() -> Vec<String> {
                 gather(&path, found);
             } else if path.file_name().is_some_and(|name| name == "case.toml") {
                 let case: toml::Table = toml::from_str(&read(&path)).expect("a case");
-                found.push(case["rules"].to_string());
+                let rules = case["rules"].as_array().expect("the rules of a case");
+                found.extend(rules.iter().map(|rule| rule.as_str().expect("a rule's id").to_owned()));
             }
         }
     }

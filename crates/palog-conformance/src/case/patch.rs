@@ -117,7 +117,7 @@ fn replaced(line: &[u8], from: &str, to: &[u8]) -> Result<Vec<u8>, PatchError> {
 
 fn hex(digits: &str) -> Result<Vec<u8>, PatchError> {
     let fail = || format!("{digits:?} are no hexadecimal digits");
-    if digits.is_empty() || digits.len() % 2 != 0 || !digits.is_ascii() {
+    if digits.is_empty() || !digits.len().is_multiple_of(2) || !digits.is_ascii() {
         return Err(fail());
     }
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| fail())).collect()
