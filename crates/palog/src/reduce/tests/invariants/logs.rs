@@ -159,7 +159,7 @@ fn what() -> impl Strategy<Value = What> {
             .prop_map(|(action, attempt, outcome, applied)| What::End { action, attempt, outcome, applied }),
         3 => (action(), proptest::bool::weighted(0.8)).prop_map(|(action, last)| What::Told { action, last }),
         2 => (approval(), action()).prop_map(|(approval, action)| What::Ask { approval, action }),
-        2 => (approval(), action(), select(&["granted", "denied", "expired", "answered"][..]))
+        2 => (approval(), action(), select(&["granted", "granted", "denied", "expired", "answered"][..]))
             .prop_map(|(approval, action, outcome)| What::Decide { approval, action, outcome }),
         1 => Just(What::Queue),
         1 => select(&["taken", "dropped"][..]).prop_map(|outcome| What::Taken { outcome }),
@@ -169,7 +169,7 @@ fn what() -> impl Strategy<Value = What> {
         1 => Just(What::Compact),
         1 => select(&["root", "p0", "p1"][..]).prop_map(|to| What::Move { to }),
         1 => prop_oneof![Just(What::Vendor), Just(What::Note)],
-        1 => (1..4_u64, select(&["acquired", "acquired", "renewed", "released"][..])).prop_map(|(epoch, verb)| What::Lease { epoch, verb }),
+        2 => (1..4_u64, select(&["acquired", "acquired", "renewed", "released"][..])).prop_map(|(epoch, verb)| What::Lease { epoch, verb }),
         9 => held().prop_map(What::Held),
         1 => prop_oneof![
             8 => Just(What::Note),
