@@ -1327,7 +1327,7 @@ fn the_page_for_a_command_of_codex_that_was_waiting_or_running() {
 fn cases_are_run_and_counted() {
     let bench = Bench::new();
     let cases = fixtures().join("../v1").to_string_lossy().into_owned();
-    let run = bench.run(&["conform", "run", &cases, "--level", "L2"]);
+    let run = bench.run(&["conform", "run", &cases, "--level", "L2", "--filter", "*/faults/*"]);
     snapshot!("conform", run.all());
     let json =
         bench.run(&["conform", "run", &cases, "--filter", "*/faults/0*", "--role", "importer", "--format", "json"]);
@@ -1346,6 +1346,8 @@ fn cases_are_run_and_counted() {
     };
     assert_eq!(ids(&report), ids(&listed));
     assert_eq!(report["roles"][0]["total"], ids(&listed).len());
+    let logs = bench.run(&["conform", "run", &cases, "--filter", "*/verdicts/*", "--format", "json"]);
+    assert_eq!((logs.code, &logs.json()["roles"][0]["role"]), (0, &"Recoverer".into()), "{}", logs.out);
     for args in [&["--filter", "nothing"][..], &["--role", "Writer"], &["--level", "L1", "--filter", "*claude-code*"]] {
         let none = bench.run(&[&["conform", "run", &cases], args].concat());
         assert_eq!((none.code, none.out.as_str()), (4, ""), "{args:?}: {}", none.err);

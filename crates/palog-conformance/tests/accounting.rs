@@ -28,8 +28,11 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     match Case::all(&fixtures::folder()) {
         Ok(cases) => {
-            let sources: BTreeSet<PathBuf> =
-                cases.into_iter().filter(|case| !layout::is_of_rows(case)).map(|case| case.source).collect();
+            let sources: BTreeSet<PathBuf> = cases
+                .iter()
+                .filter(|case| !layout::is_of_rows(case))
+                .filter_map(|c| Some(c.source()?.path.clone()))
+                .collect();
             let transcripts: BTreeSet<PathBuf> =
                 sources.iter().flat_map(|source| layout::transcripts(source)).collect();
             for source in sources {

@@ -34,7 +34,7 @@ struct Repair {
 const REPAIRS: &[Repair] = &[
     Repair {
         name: "arguments",
-        apply: arguments,
+        apply: |messages, _| arguments(messages),
         fires: &[
             "02_tools 10",
             "02_tools 2",

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use palog::recover::{Context, Verdict, recover};
 use palog::reduce::reduce;
-use palog_conformance::{Case, Expectation, Implementation, Import, Log, Verdict as Truth, run};
+use palog_conformance::{Case, Expectation, Implementation, Import, Log, Source, Verdict as Truth, World, run};
 use reference::Reference;
 use serde_json::{Value, json};
 
@@ -40,8 +40,11 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     match Case::all(&fixtures::folder()) {
         Ok(cases) => {
-            let sources: BTreeSet<PathBuf> =
-                cases.iter().filter(|case| !layout::is_of_rows(case)).map(|case| case.source.clone()).collect();
+            let sources: BTreeSet<PathBuf> = cases
+                .iter()
+                .filter(|case| !layout::is_of_rows(case))
+                .filter_map(|c| Some(c.source()?.path.clone()))
+                .collect();
             // Many snapshots hold the same transcript.
             let transcripts: BTreeMap<Vec<u8>, PathBuf> = sources
                 .iter()
@@ -215,9 +218,9 @@ fn knows(cases: &[Case]) -> Result<(), String> {
     let mut sessions = 0;
     let mut holding = 0;
     for case in cases {
-        let Expectation::Truth(truth) = &case.expectation else { continue };
+        let Some(Source { expectation: Expectation::Truth(truth), base, .. }) = case.source() else { continue };
         for session in &truth.sessions {
-            let bytes = fs::read(case.base.join(&session.file)).map_err(|e| format!("{}: {e}", session.file))?;
+            let bytes = fs::read(base.join(&session.file)).map_err(|e| format!("{}: {e}", session.file))?;
             let found = reader::may_have_run(&bytes);
             let expected: BTreeSet<String> =
                 session.calls.iter().filter(|call| call.blocking).map(|call| call.call.clone()).collect();
@@ -243,8 +246,16 @@ impl Implementation for Constant {
         Reference.state(log)
     }
 
-    fn recovery(&self, log: &Path) -> Result<Value, String> {
-        let mut recovery = Reference.recovery(log)?;
+    fn read(&self, log: &Path, after: Option<&str>) -> Result<Value, String> {
+        Reference.read(log, after)
+    }
+
+    fn validate(&self, log: &Path) -> Result<Value, String> {
+        Reference.validate(log)
+    }
+
+    fn recovery(&self, log: &Path, world: &World) -> Result<Value, String> {
+        let mut recovery = Reference.recovery(log, world)?;
         recovery["verdict"] = json!(self.0.word());
         Ok(recovery)
     }
@@ -272,7 +283,7 @@ const VERDICTS: [Truth; 7] = [
 fn constants(cases: &[Case]) -> Result<(), String> {
     let sessions: Vec<_> = cases
         .iter()
-        .filter_map(|case| match &case.expectation {
+        .filter_map(|case| match &case.source()?.expectation {
             Expectation::Truth(truth) => Some(&truth.sessions),
             Expectation::Faults(_) => None,
         })
@@ -293,7 +304,7 @@ fn constants(cases: &[Case]) -> Result<(), String> {
         }
         // One case of each verdict: the runner passes those in which the constant is true, and no other.
         for verdict in &occurring {
-            let is_of = |case: &&Case| matches!(&case.expectation, Expectation::Truth(truth) if truth.sessions[0].verdict == *verdict && truth.sessions.len() == 1 && truth.sessions[0].verdict_also.is_empty());
+            let is_of = |case: &&Case| matches!(case.source().map(|source| &source.expectation), Some(Expectation::Truth(truth)) if truth.sessions[0].verdict == *verdict && truth.sessions.len() == 1 && truth.sessions[0].verdict_also.is_empty());
             let case = cases.iter().find(is_of).ok_or_else(|| format!("no case of {}", verdict.word()))?;
             let failures = run(case, &Constant(constant)).failures;
             let found_out = failures.iter().any(|failure| failure.contains("verdict"));

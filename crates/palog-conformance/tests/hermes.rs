@@ -18,7 +18,7 @@ use import::imported;
 use libtest_mimic::{Arguments, Failed, Trial};
 use palog::recover::{Context, Verdict, recover};
 use palog::reduce::reduce;
-use palog_conformance::{Case, Expectation, Log, json};
+use palog_conformance::{Case, Expectation, Log, Source, json};
 use rusqlite::types::Value as Column;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
@@ -38,8 +38,9 @@ fn main() -> ExitCode {
     };
     let databases: BTreeSet<PathBuf> = cases
         .iter()
-        .filter(|case| case.format == "hermes" && case.source.extension().is_some_and(|e| e == "db"))
-        .map(|case| case.source.clone())
+        .filter_map(Case::source)
+        .filter(|source| source.format == "hermes" && source.path.extension().is_some_and(|e| e == "db"))
+        .map(|source| source.path.clone())
         .collect();
     for path in &databases {
         add(&mut trials, "rows", path, accounted);
@@ -323,11 +324,11 @@ fn cut(path: &Path) -> Result<(), String> {
 /// The small reader agrees with the truths on what holds a session, so that the test above looks for the right calls.
 fn knows(cases: &[Case]) -> Result<(), String> {
     let mut holding = 0;
-    for case in
-        cases.iter().filter(|case| case.format == "hermes" && case.source.extension().is_some_and(|e| e == "db"))
-    {
-        let Expectation::Truth(truth) = &case.expectation else { continue };
-        let found = may_have_run(&case.source)?;
+    for case in cases {
+        let is_database = |source: &&Source| source.path.extension().is_some_and(|e| e == "db");
+        let Some(source) = case.source().filter(|s| s.format == "hermes").filter(is_database) else { continue };
+        let Expectation::Truth(truth) = &source.expectation else { continue };
+        let found = may_have_run(&source.path)?;
         for session in &truth.sessions {
             let expected: BTreeSet<String> =
                 session.calls.iter().filter(|call| call.blocking).map(|call| call.call.clone()).collect();

@@ -27,7 +27,10 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     match Case::all(&fixtures::folder()) {
         Ok(cases) => {
-            let of_rows = cases.into_iter().filter(layout::is_of_rows).map(|case| case.source);
+            let of_rows = cases
+                .iter()
+                .filter(|case| layout::is_of_rows(case))
+                .filter_map(|case| Some(case.source()?.path.clone()));
             // A folder of documents that are imported one by one.
             let sources: BTreeSet<PathBuf> = of_rows
                 .flat_map(|source| {

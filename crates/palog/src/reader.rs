@@ -2,6 +2,8 @@
 
 use std::io::{self, Read};
 
+use serde_json::value::RawValue;
+
 use crate::cursor::Cursor;
 use crate::diagnostic::{Code, Diagnostic, Place, Severity};
 use crate::envelope::{Event, MAJOR};
@@ -306,6 +308,12 @@ pub(crate) fn parse(line: Line<'_>) -> Result<Event<'_>, Diagnostic> {
                 },
                 Category::Data => {
                     error(Code::BadEnvelope, "R-ENV-002", "the line holds a JSON value that is no object".into())
+                }
+                // Half of a surrogate pair is JSON, and no string of an envelope.
+                Category::Syntax
+                    if text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok() =>
+                {
+                    error(Code::BadEnvelope, "R-ENV-002", detail(&e))
                 }
                 Category::Syntax | Category::Eof | Category::Io => error(Code::BadJson, "R-BYT-003", detail(&e)),
             }

@@ -255,12 +255,12 @@ pub fn recover(state: &State, context: &Context<'_>) -> Recovery {
         let reason = "The log is complete and nothing blocks.".to_owned();
         return answer(Verdict::Closed, reason, "R-REC-002", judge.take(|o| o.holds != Holds::Work));
     }
-    if let Some((reason, rule)) = holder(state, context) {
-        let mut wait = Owed::new(SubjectKind::Session, session, Decision::Wait, rule, reason.clone());
+    if let Some(reason) = holder(state, context) {
+        let mut wait = Owed::new(SubjectKind::Session, session, Decision::Wait, "R-REC-003", reason.clone());
         wait.obligation.blocking = true;
         let mut obligations = judge.take(|o| o.holds != Holds::Work);
         obligations.insert(0, wait.obligation);
-        return answer(Verdict::Owned, reason, rule, obligations);
+        return answer(Verdict::Owned, reason, "R-REC-003", obligations);
     }
     let works = judge.admit(session);
     let held_by = |holds: Holds| judge.owed.iter().find(|o| o.holds == holds && o.obligation.blocking);
@@ -287,10 +287,10 @@ pub fn recover(state: &State, context: &Context<'_>) -> Recovery {
     recovery
 }
 
-/// Who else holds the session at the moment, and why that is known (R-REC-003, R-REC-028).
-fn holder(state: &State, context: &Context<'_>) -> Option<(String, &'static str)> {
+/// Who else holds the session at the moment, and how that is known (R-REC-003, R-REC-028).
+fn holder(state: &State, context: &Context<'_>) -> Option<String> {
     if let Some(owner) = context.observations.iter().find(|o| o.fact == "owner_alive") {
-        return Some((format!("A look-up ({}) shows that its holder is alive.", owner.source), "R-REC-003"));
+        return Some(format!("A look-up ({}) shows that its holder is alive.", owner.source));
     }
     let lease = state.lease.as_ref()?;
     let own = context.environment.and_then(|e| e.epoch) == Some(lease.epoch.0);
@@ -298,7 +298,7 @@ fn holder(state: &State, context: &Context<'_>) -> Option<(String, &'static str)
         return None;
     }
     let until = lease.expires.as_ref().map_or_else(|| "it is released".to_owned(), Clone::clone);
-    Some((format!("{} holds the session under the epoch {} until {until}.", lease.holder, lease.epoch), "R-REC-028"))
+    Some(format!("{} holds the session under the epoch {} until {until}.", lease.holder, lease.epoch))
 }
 
 /// Whether the time of something has come.

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 
 use memchr::memmem::Finder;
 
-use crate::blob::{BlobStore, digest, sha256_hex};
+use crate::blob::{BlobState, BlobStore, digest, sha256_hex};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use crate::envelope::{Event, SPEC, Time};
 use crate::events::{Data, Kind, RedactionApplied};
@@ -259,26 +259,30 @@ impl<'o> Validator<'o> {
         }
     }
 
-    /// A reference to a blob (R-BYT-012).
+    /// A reference to a blob (R-BYT-012, R-BYT-013).
     fn blob(&mut self, store: &BlobStore, value: &Value<'_>, event: &Event<'_>, line: Line<'_>) {
         let Value::Blob(blob) = value else { return };
         if self.checked.contains(&*blob.digest) {
             return;
         }
         self.checked.insert(blob.digest.to_string());
-        let (code, why) = match store.path(&blob.digest).map(std::fs::metadata) {
-            None => (Code::BadPayload, format!("{:?} is no digest", blob.digest)),
-            Some(Err(e)) => {
+        let (code, rule, why) = match store.verify(&blob.digest) {
+            _ if store.path(&blob.digest).is_none() => {
+                (Code::BadPayload, "R-BYT-012", format!("{:?} is no digest", blob.digest))
+            }
+            Ok(BlobState::Whole { size }) if size == blob.size => return,
+            Ok(BlobState::Whole { size }) => {
+                (Code::BlobMismatch, "R-BYT-012", format!("{} has {size} bytes, not {}", blob.digest, blob.size))
+            }
+            Ok(BlobState::Mismatch) => (Code::BlobMismatch, "R-BYT-013", format!("{} has other bytes", blob.digest)),
+            gone @ (Ok(BlobState::Missing) | Err(_)) => {
+                let why = gone.map_or_else(|e| e.to_string(), |_| "it is not there".into());
                 let place = Place { record: Some(event.id.to_string()), ..line.place() };
                 let found = Diagnostic::new(Code::MissingBlob, Severity::Error, place).rule("R-BYT-012");
-                return self.absent.push((blob.digest.to_string(), found.because(format!("{}: {e}", blob.digest))));
+                return self.absent.push((blob.digest.to_string(), found.because(format!("{}: {why}", blob.digest))));
             }
-            Some(Ok(file)) if file.len() != blob.size => {
-                (Code::BlobMismatch, format!("{} has {} bytes, not {}", blob.digest, file.len(), blob.size))
-            }
-            Some(Ok(_)) => return,
         };
-        self.error(code, "R-BYT-012", why, event, line);
+        self.error(code, rule, why, event, line);
     }
 
     fn error(&mut self, code: Code, rule: &'static str, why: String, event: &Event<'_>, line: Line<'_>) {

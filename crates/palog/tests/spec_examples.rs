@@ -469,6 +469,25 @@ fn sources() -> Vec<String> {
     found
 }
 
+/// What the cases say of the rules that they test.
+fn case_rules() -> Vec<String> {
+    fn gather(folder: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).expect("the cases") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                gather(&path, found);
+            } else if path.file_name().is_some_and(|name| name == "case.toml") {
+                let case: toml::Table = toml::from_str(&read(&path)).expect("a case");
+                let rules = case["rules"].as_array().expect("the rules of a case");
+                found.extend(rules.iter().map(|rule| rule.as_str().expect("a rule's id").to_owned()));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    gather(&root().join("conformance-fixtures/v1"), &mut found);
+    found
+}
+
 /// `reserved.toml`.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -478,6 +497,8 @@ struct Reserved {
     codes: BTreeSet<String>,
     rules: BTreeSet<String>,
     rules_without_code: BTreeSet<String>,
+    #[serde(default)]
+    rules_without_case: BTreeSet<String>,
     members: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -508,8 +529,11 @@ fn reserved_names_hold_all_names() {
     let stated = rules();
     reserved.rules.extend(stated.keys().cloned());
     let sources = sources();
-    reserved.rules_without_code =
-        stated.into_keys().filter(|id| sources.iter().all(|text| !text.contains(id.as_str()))).collect();
+    let unnamed = |texts: &[String]| {
+        let named = |id: &&String| texts.iter().any(|text| text.contains(id.as_str()));
+        stated.keys().filter(|id| !named(id)).cloned().collect()
+    };
+    (reserved.rules_without_code, reserved.rules_without_case) = (unnamed(&sources), unnamed(&case_rules()));
     let schema = schema();
     let mut objects = vec![("envelope".to_owned(), &schema)];
     for (name, object) in schema["$defs"].as_object().expect("definitions") {
@@ -541,6 +565,8 @@ fn reserved_names_hold_all_names() {
     text += &list("rules", &reserved.rules);
     text += "\n# Rules that no code of the reference implementation names yet. This list shrinks.\n";
     text += &list("rules_without_code", &reserved.rules_without_code);
+    text += "\n# Rules that no case tests yet. This list shrinks.\n";
+    text += &list("rules_without_case", &reserved.rules_without_case);
     text += "\n# Members, by the definition of the schema that has them.\n[members]\n";
     reserved.members.iter().for_each(|(name, members)| text += &list(name, members));
     if updating() {

@@ -403,7 +403,7 @@ fn main_file_alone(run: &Run<'_>) -> Result<Value, String> {
 pub(super) fn alone(run: &Run<'_>) -> Result<Import, String> {
     let folder = tempfile::tempdir_in(run.folder).map_err(|e| e.to_string())?;
     let copy = folder.path().join("opencode.db");
-    fs::copy(&run.case.source, &copy).map_err(|e| e.to_string())?;
+    fs::copy(&run.source.path, &copy).map_err(|e| e.to_string())?;
     run.implementation.import(&copy, &folder.path().join("logs"))
 }
 

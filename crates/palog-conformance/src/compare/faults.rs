@@ -66,8 +66,8 @@ fn reported<'r>(run: &'r Run<'_>) -> BTreeMap<String, &'r Value> {
 fn inputs(run: &Run<'_>, expected: &[Input], failures: &mut Vec<String>) {
     let reported = reported(run);
     // What lies beside the source is no part of the input.
-    let source = run.case.source.to_string_lossy();
-    let is_of_it = |input: &&Input| run.case.base.join(&input.path).to_string_lossy().starts_with(&*source);
+    let source = run.source.path.to_string_lossy();
+    let is_of_it = |input: &&Input| run.source.base.join(&input.path).to_string_lossy().starts_with(&*source);
     let expected: Vec<&Input> = expected.iter().filter(is_of_it).collect();
     let names: BTreeSet<&str> = reported.keys().map(String::as_str).collect();
     equal("inputs", &names, &expected.iter().map(|i| i.path.as_str()).collect(), failures);
@@ -120,11 +120,11 @@ fn counted(run: &Run<'_>, expect: &Expect, what: &str) -> Option<u64> {
 
 fn preserved(run: &Run<'_>, preserve: &Preserve, failures: &mut Vec<String>) {
     if preserve.what == "the bytes of both source files: digests before and after are equal" {
-        let inputs = match &run.case.expectation {
+        let inputs = match &run.source.expectation {
             Expectation::Faults(expect) => expect.inputs.as_slice(),
             Expectation::Truth(_) => &[],
         };
-        failures.extend(inputs.iter().filter_map(|input| check_input(&run.case.base, input).err()));
+        failures.extend(inputs.iter().filter_map(|input| check_input(&run.source.base, input).err()));
     } else if preserve.text.is_none() && preserve.place.is_none() {
         failures.push(format!("nobody checks that {} is preserved", preserve.what));
     }
@@ -146,7 +146,7 @@ fn preserved(run: &Run<'_>, preserve: &Preserve, failures: &mut Vec<String>) {
             return;
         };
         let original =
-            fs::read(run.case.base.join(place.input.as_deref().unwrap_or("input.jsonl"))).unwrap_or_default();
+            fs::read(run.source.base.join(place.input.as_deref().unwrap_or("input.jsonl"))).unwrap_or_default();
         let (from, to) =
             (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(offset + length).unwrap_or(usize::MAX));
         let Some(original) = original.get(from..to) else {

@@ -114,7 +114,7 @@ fn fits(run: &Run<'_>, expected: &Place, reported: &Value) -> bool {
 
 /// The line, from 1, in which the offset of a place lies.
 fn line_of(run: &Run<'_>, place: &Value) -> Option<u64> {
-    let bytes = fs::read(run.case.base.join(run.relative(place["input"].as_str()?))).ok()?;
+    let bytes = fs::read(run.source.base.join(run.relative(place["input"].as_str()?))).ok()?;
     let before = bytes.get(..usize::try_from(place["offset"].as_u64()?).ok()?)?;
     Some(before.iter().filter(|b| **b == b'\n').count() as u64 + 1)
 }

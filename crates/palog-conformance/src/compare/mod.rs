@@ -1,11 +1,13 @@
 //! Compares what an implementation made of a case with what the case expects.
 
+mod document;
 mod facts;
 mod faults;
 mod findings;
 mod sentences;
 mod truth;
 
+pub(crate) use document::{codes, document};
 pub(crate) use faults::faults;
 pub(crate) use truth::truth;
 

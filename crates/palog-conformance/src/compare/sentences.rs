@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::case::{Expect, Expectation, check_input};
 use crate::compare::findings;
+use crate::implementation::World;
 use crate::json;
 use crate::log::{Log, Record};
 use crate::run::{Imported, Run};
@@ -28,9 +29,9 @@ pub(super) fn check(run: &Run<'_>, expect: &Expect, sentence: &str) -> Result<()
 
 /// Whether the files beside the source of a case are what they were, and no more have come.
 fn source_is_unchanged(run: &Run<'_>) -> Result<(), String> {
-    let Expectation::Faults(expect) = &run.case.expectation else { return Err("no files are told".into()) };
-    expect.inputs.iter().try_for_each(|input| check_input(&run.case.base, input))?;
-    let folder = run.case.source.parent().ok_or("no folder")?;
+    let Expectation::Faults(expect) = &run.source.expectation else { return Err("no files are told".into()) };
+    expect.inputs.iter().try_for_each(|input| check_input(&run.source.base, input))?;
+    let folder = run.source.path.parent().ok_or("no folder")?;
     let there = fs::read_dir(folder).map_err(|e| e.to_string())?.count();
     holds(there == expect.inputs.len(), || format!("{there} files lie there"))
 }
@@ -157,7 +158,7 @@ const TABLE: &[(&str, &str, Check)] = &[
         holds(pairs == [1190, 1770], || format!("{pairs:?}"))
     }),
     ("19", "with the parent file taken away, the child by reference is reported as incomplete", |run, _| {
-        let child = run.case.base.join("input/by-reference/child.jsonl");
+        let child = run.source.base.join("input/by-reference/child.jsonl");
         let alone = run.implementation.import(&child, &run.folder.join("alone"))?;
         let told = json::list(&alone.report, "/diagnostics")
             .iter()
@@ -557,7 +558,7 @@ fn without_the_compaction(run: &Run<'_>, one: &Imported) -> Result<(), String> {
     let path = run.folder.join("without-compaction.palog.jsonl");
     fs::write(&path, lines).map_err(|e| e.to_string())?;
     let state = run.implementation.state(&path)?;
-    let recovery = run.implementation.recovery(&path)?;
+    let recovery = run.implementation.recovery(&path, &World::default())?;
     for member in ["actions", "approvals"] {
         let (with, without) = (&one.state[member], &state["state"][member]);
         holds(with == without, || format!("{member}: {with} becomes {without}"))?;

@@ -11,10 +11,11 @@ pub(crate) type Owned = BTreeMap<String, Vec<(PathBuf, Vec<u8>)>>;
 
 /// Whether the source of a case is rows or documents that change, and no files that only grow: `rows.rs` has the tests of these.
 pub(crate) fn is_of_rows(case: &Case) -> bool {
+    let Some(source) = case.source() else { return false };
     let is_database = |path: &PathBuf| path.extension().is_some_and(|e| e == "sqlite");
-    matches!(case.format.as_str(), "opencode" | "hermes")
-        || is_database(&case.source)
-        || files(&case.source).iter().any(is_database)
+    matches!(source.format.as_str(), "opencode" | "hermes")
+        || is_database(&source.path)
+        || files(&source.path).iter().any(is_database)
 }
 
 /// All files below a folder, by path.

@@ -6,7 +6,7 @@ use std::sync::{LazyLock, Mutex};
 
 use jsonschema::Validator;
 use palog::blob::BlobStore;
-use palog::diagnostic::Severity;
+use palog::diagnostic::{Code, Severity};
 use palog::validate::{Options, validate};
 use palog_conformance::json;
 
@@ -19,8 +19,13 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
 /// Lines that were found to be valid: the prefixes of a log share them.
 static KNOWN: LazyLock<Mutex<HashSet<Vec<u8>>>> = LazyLock::new(Mutex::default);
 
-/// Checks the bytes of a log; `path` is where it lies, if it does, for its blobs.
+/// Checks the bytes of a log, in which nothing came too late; `path` is where it lies, if it does, for its blobs.
 pub(crate) fn check(bytes: &[u8], path: Option<&Path>) -> Result<(), String> {
+    check_but(bytes, path, &[])
+}
+
+/// The same, where some things came too late: so often is each of these codes void.
+pub(crate) fn check_but(bytes: &[u8], path: Option<&Path>, late: &[(Code, u64)]) -> Result<(), String> {
     let blobs = path.map(BlobStore::beside);
     let options = blobs.as_ref().map_or_else(Options::new, |store| Options::new().with_blobs(store));
     let validation = validate(bytes, &options).map_err(|e| e.to_string())?;
@@ -28,7 +33,8 @@ pub(crate) fn check(bytes: &[u8], path: Option<&Path>) -> Result<(), String> {
         .diagnostics
         .groups()
         .iter()
-        .filter(|g| g.severity == Severity::Error || g.severity == Severity::Void);
+        .filter(|g| g.severity == Severity::Error || g.severity == Severity::Void)
+        .filter(|g| g.severity == Severity::Error || !late.contains(&(g.code, g.count)));
     let errors: Vec<String> =
         errors.map(|g| format!("{} at {:?}", g.code, g.first.first().map(|d| (&d.place, &d.why)))).collect();
     if !errors.is_empty() {

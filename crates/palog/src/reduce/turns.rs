@@ -41,7 +41,7 @@ impl Turn {
     }
 }
 
-/// What is known of a response. Token counts are capped at 2^32 - 1.
+/// What is known of a response.
 #[derive(Debug, Serialize, Deserialize)]
 struct Response {
     /// The turn that was open at its first event, and what it hangs under.
@@ -63,7 +63,7 @@ struct Response {
     unread: bool,
     /// The event that says that it asked for calls, as long as none is known (R-TRN-012).
     asks: Option<Box<str>>,
-    usage: [Option<u32>; 5],
+    usage: [Option<u64>; 5],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,7 +97,6 @@ pub(super) struct Conversation {
     responses: KeyMap<Response>,
     /// How many of them are no copies.
     pub(super) own_responses: u64,
-    usage: [Option<u64>; 5],
     /// The response that a message of the model belongs to which names none; it ends with the first message that is not
     /// the model's.
     speaking: Option<Key>,
@@ -133,7 +132,6 @@ impl Conversation {
             by_name: KeyMap::default(),
             responses: KeyMap::default(),
             own_responses: 0,
-            usage: [None; 5],
             speaking: None,
             beside: None,
             unread: false,
@@ -234,15 +232,7 @@ impl Conversation {
         response.asks = asks.then(|| event.into());
         if let Some(usage) = data.usage.as_ref().filter(|_| !at.copied) {
             let Usage { input, output, cache_read, cache_write, reasoning } = usage;
-            let new = [input, output, cache_read, cache_write, reasoning]
-                .map(|n| n.map(|n| u32::try_from(n).unwrap_or(u32::MAX)));
-            let old = std::mem::replace(&mut response.usage, new);
-            for ((total, old), new) in self.usage.iter_mut().zip(old).zip(new) {
-                if old.is_some() || new.is_some() {
-                    let rest = total.unwrap_or(0) - u64::from(old.unwrap_or(0));
-                    *total = Some(rest + u64::from(new.unwrap_or(0)));
-                }
-            }
+            response.usage = [*input, *output, *cache_read, *cache_write, *reasoning];
         }
     }
 
@@ -376,7 +366,6 @@ impl Conversation {
     /// What was counted so far was counted in another log.
     pub(super) fn forget_counts(&mut self) {
         self.own_responses = 0;
-        self.usage = [None; 5];
         self.responses.values_mut().for_each(|response| response.usage = [None; 5]);
     }
 
@@ -393,7 +382,13 @@ impl Conversation {
 
     /// Token counts of all responses, each once.
     pub(super) fn totals(&self) -> Totals {
-        let [input, output, cache_read, cache_write, reasoning] = self.usage.map(|n| n.map(Count));
+        let mut totals: [Option<u64>; 5] = [None; 5];
+        for response in self.responses.values() {
+            for (total, count) in totals.iter_mut().zip(response.usage) {
+                *total = count.map(|count| total.unwrap_or(0).saturating_add(count)).or(*total);
+            }
+        }
+        let [input, output, cache_read, cache_write, reasoning] = totals.map(|total| total.map(Count));
         Totals { input, output, cache_read, cache_write, reasoning }
     }
 }

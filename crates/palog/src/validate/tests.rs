@@ -194,7 +194,7 @@ fn faults_of_types_and_payloads() {
     finds(&newer, Code::NewerMinor, Severity::Info, "R-ENV-015");
 }
 
-/// R-BYT-012
+/// R-BYT-012, R-BYT-013
 #[test]
 fn blobs_lie_beside_the_log() {
     let folder = std::env::temp_dir().join(format!("palog-validate-{}", std::process::id()));
@@ -214,6 +214,8 @@ fn blobs_lie_beside_the_log() {
     assert_eq!(check(&log(blob(&digest(b"there"), 5))), []);
     assert_eq!(check(&log(blob(&digest(b"there"), 6))), [(Code::BlobMismatch, rule)]);
     assert_eq!(check(&log(blob("md5:1", 5))), [(Code::BadPayload, rule)]);
+    std::fs::write(store.path(&digest(b"there")).expect("a digest"), b"other").expect("the blob can be changed");
+    assert_eq!(check(&log(blob(&digest(b"there"), 5))), [(Code::BlobMismatch, Some("R-BYT-013"))]);
     std::fs::remove_dir_all(folder).expect("the temporary folder can be removed");
 }
 

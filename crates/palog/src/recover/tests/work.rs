@@ -31,17 +31,17 @@ fn a_lease_is_live_until_it_is_released_overtaken_or_over_by_the_clock() {
     let lease = json!({"epoch": 1, "holder": "w1", "ttl": 60});
     let log = ready().with("lease.acquired", lease, json!({"epoch": 1, "time": "2026-11-29T12:00:00Z"}));
     let verdicts = |now: &str| (at(&log, now).verdict, at(&log, now).rule);
-    assert_eq!(verdicts("2026-11-29T12:00:59Z"), (Verdict::Owned, "R-REC-028".into()));
+    assert_eq!(verdicts("2026-11-29T12:00:59Z"), (Verdict::Owned, "R-REC-003".into()));
     assert_eq!(verdicts("2026-11-29T12:01:00Z").0, Verdict::Ready);
-    verdict(&log, Verdict::Owned, "R-REC-028");
-    assert_eq!(owed(&log.recovery(), "s"), [(Decision::Wait, "R-REC-028".to_owned(), true)]);
+    verdict(&log, Verdict::Owned, "R-REC-003");
+    assert_eq!(owed(&log.recovery(), "s"), [(Decision::Wait, "R-REC-003".to_owned(), true)]);
     assert!(log.recovery().obligations.iter().all(|o| o.decision == Decision::Wait), "its work is the holder's");
     let own = Environment { epoch: Some(1), ..environment() };
     assert_eq!(within(&log, &own).verdict, Verdict::Ready, "it is the caller's own");
     verdict(&log.clone().under(1, "lease.released", json!({"epoch": 1})), Verdict::Ready, "R-REC-006");
     verdict(&log.clone().under(2, "note.added", json!({"kind": "import"})), Verdict::Ready, "R-REC-006");
     verdict(&log.under(1, "log.closed", json!({"how": "transferred"})), Verdict::Closed, "R-REC-002");
-    verdict(&ready().lease(1), Verdict::Owned, "R-REC-028");
+    verdict(&ready().lease(1), Verdict::Owned, "R-REC-003");
 }
 
 /// R-REC-029

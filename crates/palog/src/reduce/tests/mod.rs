@@ -17,7 +17,7 @@ use crate::recover::{Context, Recovery, recover};
 use crate::state::{Action, ActionState, Approval, ApprovalStatus, PendingKind, State};
 
 /// A log under construction.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) lines: Vec<String>,
 }
