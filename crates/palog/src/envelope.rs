@@ -92,6 +92,17 @@ impl<'a> Time<'a> {
             .then(|| Time(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}").into()))
     }
 
+    /// Microseconds since 1970-01-01T00:00:00Z; what is finer is cut off. A leap second is the first one of the next minute.
+    #[must_use]
+    pub fn micros(&self) -> i64 {
+        let bytes = self.0.as_bytes();
+        let number = |from: usize, to: usize| bytes[from..to].iter().fold(0, |n, b| n * 10 + i64::from(b - b'0'));
+        let days = days_of(number(0, 4), number(5, 7), number(8, 10));
+        let seconds = days * DAY + number(11, 13) * 3600 + number(14, 16) * 60 + number(17, 19);
+        let fraction = bytes[19..].iter().filter(|b| b.is_ascii_digit()).chain(std::iter::repeat(&b'0')).take(6);
+        seconds * 1_000_000 + fraction.fold(0, |n, b| n * 10 + i64::from(b - b'0'))
+    }
+
     /// Whole seconds and the fraction without trailing zeros: what two times are compared by.
     fn key(&self) -> (&str, &str) {
         let text = self.0.as_str();
