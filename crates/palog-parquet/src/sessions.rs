@@ -48,6 +48,8 @@ table! {
         first_time: Micros?,
         /// The greatest time of its events, without notes and observations.
         last_time: Micros?,
+        /// Microseconds between these two.
+        duration_us: Int?,
         /// Lines of the log.
         lines: Int!,
         /// Bytes of these lines, with their line feeds.
@@ -155,6 +157,7 @@ pub(crate) fn collect(
         parent_mode: parent.map(|p| p.mode.word()),
         first_time: extent.first_time,
         last_time: extent.last_time,
+        duration_us: extent.last_time.zip(extent.first_time).map(|(last, first)| last - first),
         lines: int(extent.lines),
         bytes: int(extent.bytes),
         faults: int(extent.faults),
