@@ -30,6 +30,8 @@ def check(what, found, expected):
         print(f"  ok: {what}")
         return
     FAILED.append(what)
+    if isinstance(found, set):
+        found, expected = found - expected, expected - found
     print(f"  DIFFERS: {what}\n    found:    {found}\n    expected: {expected}")
 
 
@@ -126,7 +128,8 @@ def by_pyarrow(dataset):
     longest = known.sort_by([("duration_us", "descending"), ("log", "ascending")]).slice(0, 5)
     failures = ended.group_by("model").aggregate([("failed", "sum"), ("failed", "count")])
     tokens = counted.group_by("day").aggregate([("counted_input", "sum"), ("counted_output", "sum")])
-    asked = events.filter(pc.equal(events["type"], "approval.requested"))
+    kinds = pyarrow.array(["approval.requested", "approval.ended"])
+    asked = events.filter(pc.is_in(events["type"], kinds))
     answers = {
         "failures": failures.select(["model", "failed_sum", "failed_count"]),
         "unresolved": own.filter(own["unresolved"]).select(["log", "action"]),

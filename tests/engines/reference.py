@@ -32,11 +32,11 @@ def answers(paths):
                 response_of.update({call: data.get("response") for call in calls if call not in response_of})
             elif kind == "action.proposed" and "copy" not in event:
                 proposed.setdefault(data["action"], configured)
-            elif kind == "action.ended":
+            elif kind == "action.ended" and data["applied"] != "unknown":
                 ends.setdefault(data["action"], data["outcome"])
             elif kind == "approval.ended" and data["outcome"] in ("denied", "expired", "withdrawn"):
                 refused.add(data.get("action"))
-            asked.update([log] if kind == "approval.requested" else [])
+            asked.update([log] if kind in ("approval.requested", "approval.ended") else [])
         for action, model in proposed.items():
             if ends.get(action) in ("succeeded", "failed"):
                 model = models.get(response_of.get(action)) or model

@@ -142,6 +142,7 @@ fn help_shows_an_example_of_every_command() {
     let mut all = bench.run(&["--help"]).out;
     let commands = [
         "import",
+        "export",
         "validate",
         "show",
         "state",

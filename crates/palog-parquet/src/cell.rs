@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_array::builder::{
-    BinaryBuilder, BooleanBuilder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
+    ArrayBuilder, BinaryBuilder, BooleanBuilder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
 };
+use arrow_array::{ArrayRef, BinaryArray};
 use arrow_schema::{DataType, Field, TimeUnit};
 
 /// The kind of a column: what a row holds, and how a run of rows becomes an array.
@@ -24,8 +24,9 @@ pub(crate) trait Cell {
     fn finish(builder: &mut Self::Builder) -> ArrayRef;
 }
 
+/// The next run is about as long as the last one: room for that spares growing, which copies.
 macro_rules! plain_cells {
-    ($($(#[$doc:meta])* $name:ident: $value:ty, $builder:ty, $word:literal, $type:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $value:ty, $builder:ty, $word:literal, $type:expr, $room:expr;)*) => {$(
         $(#[$doc])*
         pub(crate) enum $name {}
 
@@ -40,7 +41,9 @@ macro_rules! plain_cells {
                 builder.append_option(value);
             }
             fn finish(builder: &mut Self::Builder) -> ArrayRef {
-                Arc::new(builder.finish())
+                let room: fn(&Self::Builder) -> Self::Builder = $room;
+                let next = room(builder);
+                Arc::new(std::mem::replace(builder, next).finish())
             }
         }
     )*};
@@ -48,13 +51,13 @@ macro_rules! plain_cells {
 
 plain_cells! {
     /// Characters.
-    Text: &'v str, StringBuilder, "string", DataType::Utf8;
+    Text: &'v str, StringBuilder, "string", DataType::Utf8, |b| StringBuilder::with_capacity(b.len(), b.values_slice().len());
     /// Bytes as they stand.
-    Bytes: &'v [u8], BinaryBuilder, "bytes", DataType::Binary;
+    Bytes: &'v [u8], BinaryBuilder, "bytes", DataType::Binary, |b| BinaryBuilder::with_capacity(b.len(), b.values_slice().len());
     /// An integer of 64 bits with a sign.
-    Int: i64, Int64Builder, "int64", DataType::Int64;
+    Int: i64, Int64Builder, "int64", DataType::Int64, |b| Int64Builder::with_capacity(b.len());
     /// Yes or no.
-    Flag: bool, BooleanBuilder, "bool", DataType::Boolean;
+    Flag: bool, BooleanBuilder, "bool", DataType::Boolean, |b| BooleanBuilder::with_capacity(b.len());
 }
 
 /// Microseconds since 1970-01-01T00:00:00Z.
@@ -71,7 +74,24 @@ impl Cell for Micros {
         builder.append_option(value);
     }
     fn finish(builder: &mut Self::Builder) -> ArrayRef {
-        Arc::new(builder.finish().with_timezone("UTC"))
+        let next = TimestampMicrosecondBuilder::with_capacity(builder.len());
+        Arc::new(std::mem::replace(builder, next).finish().with_timezone("UTC"))
+    }
+}
+
+/// Bytes that lie in one piece already, in the order of the rows: the column is given as a whole, once all rows are added.
+pub(crate) enum Lying {}
+
+impl Cell for Lying {
+    type Value<'v> = ();
+    type Builder = Option<BinaryArray>;
+    const WORD: &'static str = "bytes";
+    fn data_type() -> DataType {
+        DataType::Binary
+    }
+    fn append(_: &mut Self::Builder, _: Option<()>) {}
+    fn finish(builder: &mut Self::Builder) -> ArrayRef {
+        Arc::new(builder.take().unwrap_or_else(|| BinaryArray::from_vec(Vec::new())))
     }
 }
 

@@ -7,7 +7,7 @@ use palog::envelope::{Event, Time};
 use palog::events::{Data, MessageAdded, ModelResponse, Part, Usage};
 use palog::json::{Str, Value};
 
-use crate::cell::{Bytes, Flag, Int, Micros, Text, Texts, table};
+use crate::cell::{Flag, Int, Lying, Micros, Text, Texts, table};
 
 table! {
     /// A line of a log.
@@ -155,7 +155,14 @@ table! {
         /// The reason that is given: its characters, or JSON.
         reason: Text?,
         /// The bytes of the line, without its line feed; null = the line is longer than readers accept.
-        line: Bytes?,
+        line: Lying?,
+    }
+}
+
+impl EventColumns {
+    /// Gives the column `line` of the rows that were added.
+    pub(crate) fn give_lines(&mut self, lines: arrow_array::BinaryArray) {
+        self.line = Some(lines);
     }
 }
 

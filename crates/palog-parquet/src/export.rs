@@ -259,7 +259,7 @@ impl Sink for Parts<'_> {
 struct RowGroups(ArrowRowGroupWriterFactory);
 
 impl Encode<RowGroup> for RowGroups {
-    fn encode(&mut self, batch: &RecordBatch) -> Result<RowGroup, Error> {
+    fn encode(&mut self, batch: RecordBatch) -> Result<RowGroup, Error> {
         let mut writers = self.0.create_column_writers(0)?.into_iter();
         let mut chunks = Vec::new();
         for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Take};
 use std::ops::Range;
 
+use arrow_array::BinaryArray;
+use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 use palog::diagnostic::Diagnostic;
 use palog::reader::{Line, Lines, Next};
 
@@ -60,6 +62,24 @@ impl Piece {
             }
             Entry::TooLong(diagnostic) => Err(&**diagnostic),
         })
+    }
+
+    /// The lines as a column, without a copy: the piece gives its bytes away. They come back by [`Piece::take_back`].
+    pub(crate) fn give_lines(&mut self) -> (BinaryArray, Buffer) {
+        let lengths = self.entries.iter().map(|entry| match entry {
+            Entry::Line { from, to, .. } => to - from,
+            Entry::TooLong(_) => 0,
+        });
+        let offsets = OffsetBuffer::from_lengths(lengths);
+        let nulls: NullBuffer = self.entries.iter().map(|entry| matches!(entry, Entry::Line { .. })).collect();
+        let bytes = Buffer::from_vec(std::mem::take(&mut self.bytes));
+        let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
+        (BinaryArray::new(offsets, bytes.clone(), nulls), bytes)
+    }
+
+    /// Takes the bytes of the lines back, to read the next ones into, if nobody else holds them.
+    pub(crate) fn take_back(&mut self, bytes: Buffer) {
+        self.bytes = bytes.into_vec().unwrap_or_default();
     }
 
     fn clear(&mut self) {

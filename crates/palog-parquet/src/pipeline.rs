@@ -35,7 +35,7 @@ pub(crate) trait Sink: Send {
 
 /// Encodes rows of the table `events`, without a look at other pieces.
 pub(crate) trait Encode<T> {
-    fn encode(&mut self, batch: &RecordBatch) -> Result<T, Error>;
+    fn encode(&mut self, batch: RecordBatch) -> Result<T, Error>;
 }
 
 /// Lets through one after the other, in the order of their turns.
@@ -164,9 +164,14 @@ fn work<S: Sink>(shared: &Shared<'_, S>, mut encoder: Box<dyn Encode<S::Encoded>
         }
         drop(payloads);
         drop(parsed);
-        let encoded = match columns.len() {
-            0 => None,
-            _ => Some(encoder.encode(&Table::Events.batch(columns.take())?)?),
+        let encoded = if columns.len() > 0 {
+            let (lines, bytes) = piece.give_lines();
+            columns.give_lines(lines);
+            let encoded = encoder.encode(Table::Events.batch(columns.take())?)?;
+            piece.take_back(bytes);
+            Some(encoded)
+        } else {
+            None
         };
         let Some(written) = shared.written.pass(turn, |sink| sink.write(piece.partition, encoded, ended)) else {
             break;

@@ -154,7 +154,6 @@ pub(crate) fn collect(
         row.log = Some(log);
         match &parsed.lines[at] {
             Ok(line) => {
-                row.line = Some(line.bytes);
                 (row.line_number, row.offset) = (int(line.number), int(line.offset));
             }
             Err(fault) => {

@@ -96,7 +96,7 @@ impl<W: Write + Send> Sink for Batches<'_, W> {
 struct AsItIs;
 
 impl Encode<RecordBatch> for AsItIs {
-    fn encode(&mut self, batch: &RecordBatch) -> Result<RecordBatch, Error> {
-        Ok(batch.clone())
+    fn encode(&mut self, batch: RecordBatch) -> Result<RecordBatch, Error> {
+        Ok(batch)
     }
 }
