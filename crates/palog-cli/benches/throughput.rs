@@ -55,7 +55,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let dataset = work.join("dataset");
         report("export to parquet (log)", log_bytes, runs, || {
             let _ = fs::remove_dir_all(&dataset);
-            palog(&["export".as_ref(), log.as_ref(), "--to".as_ref(), "parquet".as_ref(), "-o".as_ref(), dataset.as_ref()])
+            palog(&[
+                "export".as_ref(),
+                log.as_ref(),
+                "--to".as_ref(),
+                "parquet".as_ref(),
+                "-o".as_ref(),
+                dataset.as_ref(),
+            ])
         })?;
     }
     println!(

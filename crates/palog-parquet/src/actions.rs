@@ -6,7 +6,7 @@ use palog::state::{Action, ActionState, Approval, State};
 
 use crate::cell::{Flag, Int, Micros, Text, table};
 use crate::events::int;
-use crate::life::{Life, Lives};
+use crate::life::{Life, Lives, Responses};
 
 table! {
     /// An action.
@@ -93,10 +93,11 @@ pub(crate) fn collect(columns: &mut ActionColumns, log: &str, state: &State, liv
             approvals.entry(action).or_default().push(approval);
         }
     }
+    let responses = lives.responses();
     for action in &state.actions {
         let life = lives.of(&action.action).unwrap_or(&none);
         let about = approvals.get(&*action.action).map_or(&[][..], Vec::as_slice);
-        columns.push(&row(log, action, about, life, lives));
+        columns.push(&row(log, action, about, life, (lives, &responses)));
     }
 }
 
@@ -105,10 +106,11 @@ fn row<'v>(
     action: &'v Action,
     about: &[&'v Approval],
     life: &'v Life,
-    lives: &'v Lives,
+    (lives, responses): (&'v Lives, &Responses<'v>),
 ) -> ActionRow<'v> {
     let newest = about.last();
-    let by_response = life.response.as_deref().and_then(|response| lives.model_of(response));
+    let response = responses.of(life);
+    let by_response = response.and_then(|(_, model)| model);
     let model = by_response.or(lives.configured(life));
     ActionRow {
         log: Some(log),
@@ -126,7 +128,7 @@ fn row<'v>(
         passed_over: Some(action.passed_over),
         inherited: Some(action.inherited),
         task: action.task.as_deref(),
-        response: life.response.as_deref(),
+        response: response.map(|(name, _)| name),
         model,
         model_from: model.map(|_| if by_response.is_some() { "response" } else { "config" }),
         args_digest: action.args_digest.as_deref(),

@@ -12,7 +12,7 @@ use palog::reader::{Line, Lines, Next};
 use crate::input::Input;
 
 /// Most bytes of lines in a piece, but for a line that is longer than that by itself.
-const MAX_BYTES: usize = 12 << 20;
+const MAX_BYTES: usize = 8 << 20;
 /// Most lines in a piece: small lines become large rows.
 pub(crate) const MAX_ROWS: usize = 16 << 10;
 
