@@ -510,6 +510,15 @@ mod tests {
 
     /// R-OWN-002
     #[test]
+    fn a_time_is_microseconds_since_1970() {
+        let micros = |text| Time::parse(text).expect("a time").micros();
+        assert_eq!(micros("1970-01-01T00:00:00Z"), 0);
+        assert_eq!(micros("2026-11-29T12:08:59.1234567Z"), 1_795_954_139_123_456);
+        assert_eq!(micros("1969-12-31T23:59:59.5Z"), -500_000);
+        assert_eq!(micros("2016-12-31T23:59:60Z"), micros("2017-01-01T00:00:00Z"));
+    }
+
+    #[test]
     fn a_time_can_be_later() {
         let plus = |from, seconds| Time::parse(from).expect("a time").plus(seconds).map(|t| t.as_str().to_owned());
         let is = |text: &str| Some(text.to_owned());
