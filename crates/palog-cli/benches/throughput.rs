@@ -1,7 +1,7 @@
 //! Measures the commands of `palog` as whole processes on a large session: MB of input per second of processor time, and
 //! the peak of anonymous memory.
 //!
-//! `cargo bench -p palog-cli --bench throughput [-- --size 500M] [--vendor claude|codex] [--input FILE.jsonl] [--runs 3]`
+//! `cargo bench -p palog-cli --features parquet --bench throughput [-- --size 500M] [--vendor claude|codex] [--input FILE.jsonl] [--runs 3]`
 //!
 //! Without `--input` it makes a session of `--size` with `benches/data/gen_VENDOR.py` (Python 3) under the target directory.
 //! It reads `/proc`, so it runs on Linux only. The median of the runs is printed; nothing is judged.
@@ -54,8 +54,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     report("validate (log)", log_bytes, runs, || palog(&["validate".as_ref(), log.as_ref()]))?;
     report("recover (log)", log_bytes, runs, || palog(&["recover".as_ref(), log.as_ref()]))?;
     report("recover (session)", bytes, runs, || palog(&["recover".as_ref(), input.as_ref()]))?;
+    if cfg!(feature = "parquet") {
+        let dataset = work.join("dataset");
+        report("export to parquet (log)", log_bytes, runs, || {
+            let _ = fs::remove_dir_all(&dataset);
+            palog(&[
+                "export".as_ref(),
+                log.as_ref(),
+                "--to".as_ref(),
+                "parquet".as_ref(),
+                "-o".as_ref(),
+                dataset.as_ref(),
+            ])
+        })?;
+    }
     println!(
-        "the log has {} MB; import is counted by its input, validate and recover by what they read",
+        "the log has {} MB; import is counted by its input, the others by what they read",
         (log_bytes / 1e6).round()
     );
     Ok(())

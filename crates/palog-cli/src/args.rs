@@ -39,6 +39,15 @@ pub(crate) enum Command {
         after_help = "Example: all sessions of Claude Code, one log each\n  palog import ~/.claude -o logs/"
     )]
     Import(Import),
+    /// Writes logs in another form
+    ///
+    /// To tables: a dataset of Parquet files with a row for each event, action and session,
+    /// as spec/parquet.md tells. Logs that are in the dataset already are passed over.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Example: all logs of a directory, to be asked by DuckDB, Polars, PyArrow or Spark\n  palog export logs/ --to parquet -o dataset/"
+    )]
+    Export(Export),
     /// Checks logs against the format
     ///
     /// Large values that lie beside a log are checked with it.
@@ -263,6 +272,56 @@ pub(crate) struct Import {
     /// Leave large values in the log, where they would be moved to files beside it
     #[arg(long)]
     pub(crate) inline: bool,
+}
+
+/// What logs can be exported to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportTo {
+    /// A dataset of Parquet files
+    Parquet,
+    /// One table as an Arrow IPC stream
+    ArrowStream,
+    /// The lines of the logs, one log after the other
+    Jsonl,
+}
+
+/// A table, for [`ExportTo::ArrowStream`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportTable {
+    #[default]
+    Events,
+    Actions,
+    Sessions,
+}
+
+/// What a dataset is parted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportPartition {
+    Vendor,
+    Month,
+}
+
+/// Arguments of `palog export`.
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// A log, or a directory with logs; `-` is standard input
+    #[arg(required = true, value_name = "LOG")]
+    pub(crate) logs: Vec<PathBuf>,
+    /// The form
+    #[arg(long, value_name = "FORM")]
+    pub(crate) to: ExportTo,
+    /// Where it goes: the directory of a dataset, a new file, or `-` for standard output
+    #[arg(short, long, value_name = "DIR|FILE|-")]
+    pub(crate) output: PathBuf,
+    /// Part the files of a dataset by the vendor and the month of a session
+    #[arg(long, value_name = "KEY", value_delimiter = ',')]
+    pub(crate) partition: Vec<ExportPartition>,
+    /// The table of an Arrow stream
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) table: ExportTable,
+    /// How the report is printed: to standard error if the output goes to standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
 }
 
 /// Arguments of `palog validate`.

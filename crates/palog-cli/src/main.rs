@@ -58,6 +58,7 @@ fn run() -> Exit {
 fn dispatch(terminal: &mut Terminal, command: &Command) -> Result<Exit, Failure> {
     match command {
         Command::Import(args) => commands::import::run(terminal, args),
+        Command::Export(args) => commands::export::run(terminal, args),
         Command::Show(args) => commands::show::run(terminal, args),
         Command::Context(args) => commands::context::run(terminal, args),
         Command::Validate(args) => commands::validate::run(terminal, args),

@@ -33,6 +33,7 @@ documents! {
     "context-openai-chat": "what the model sees, as messages of a chat: palog context --for openai-chat",
     "transcript": "a session as people read it: palog show",
     "report": "what an import wrote, read and found: palog import",
+    "export": "what an export to tables wrote and found: palog export",
     "validation": "what is wrong with logs: palog validate",
     "sessions": "the sessions on a machine: palog ls",
     "explanation": "what codes and rules mean: palog explain",
@@ -43,7 +44,7 @@ documents! {
 /// Every schema with the name of its document, made from the types.
 #[cfg(any(test, feature = "schema"))]
 pub(crate) fn made() -> Vec<(String, serde_json::Value)> {
-    use crate::output::{conform, explain, ls, recover, show, validate};
+    use crate::output::{conform, explain, export, ls, recover, show, validate};
     use palog::schema::{written, written_with_events};
 
     let of_library = palog::schema::all()
@@ -53,6 +54,7 @@ pub(crate) fn made() -> Vec<(String, serde_json::Value)> {
         ("recovery", written::<recover::Answer<'_>>()),
         ("transcript", written_with_events::<show::Transcript<'_>>("Entry")),
         ("report", written::<palog_adapter::Report>()),
+        ("export", written::<export::Exported>()),
         ("validation", written::<validate::Validation>()),
         ("sessions", written::<ls::Sessions>()),
         ("explanation", written::<explain::Explanation>()),

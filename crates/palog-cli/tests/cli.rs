@@ -142,6 +142,7 @@ fn help_shows_an_example_of_every_command() {
     let mut all = bench.run(&["--help"]).out;
     let commands = [
         "import",
+        "export",
         "validate",
         "show",
         "state",
@@ -1053,6 +1054,13 @@ fn what_is_printed_as_json_fits_its_schema() {
     runs.push(("cases", words(&["conform", "list", &cases])));
     runs.push(("conformance", words(&["conform", "run", &cases, "--filter", "*/faults/*"])));
     let mut seen = BTreeSet::from(["event"]);
+    if cfg!(feature = "parquet") {
+        for input in ["varied.palog.jsonl", "bad.palog.jsonl"] {
+            runs.push(("export", words(&["export", input, "--to", "parquet", "-o", &format!("{input}-tables")])));
+        }
+    } else {
+        seen.insert("export");
+    }
     for (name, mut args) in runs {
         args.extend(["--format".to_owned(), "json".to_owned()]);
         let run = bench.run(&args.iter().map(String::as_str).collect::<Vec<_>>());

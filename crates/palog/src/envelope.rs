@@ -92,6 +92,17 @@ impl<'a> Time<'a> {
             .then(|| Time(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}").into()))
     }
 
+    /// Microseconds since 1970-01-01T00:00:00Z; what is finer is cut off. A leap second is the first one of the next minute.
+    #[must_use]
+    pub fn micros(&self) -> i64 {
+        let bytes = self.0.as_bytes();
+        let number = |from: usize, to: usize| bytes[from..to].iter().fold(0, |n, b| n * 10 + i64::from(b - b'0'));
+        let days = days_of(number(0, 4), number(5, 7), number(8, 10));
+        let seconds = days * DAY + number(11, 13) * 3600 + number(14, 16) * 60 + number(17, 19);
+        let fraction = bytes[19..].iter().filter(|b| b.is_ascii_digit()).chain(std::iter::repeat(&b'0')).take(6);
+        seconds * 1_000_000 + fraction.fold(0, |n, b| n * 10 + i64::from(b - b'0'))
+    }
+
     /// Whole seconds and the fraction without trailing zeros: what two times are compared by.
     fn key(&self) -> (&str, &str) {
         let text = self.0.as_str();
@@ -498,6 +509,15 @@ mod tests {
     }
 
     /// R-OWN-002
+    #[test]
+    fn a_time_is_microseconds_since_1970() {
+        let micros = |text| Time::parse(text).expect("a time").micros();
+        assert_eq!(micros("1970-01-01T00:00:00Z"), 0);
+        assert_eq!(micros("2026-11-29T12:08:59.1234567Z"), 1_795_954_139_123_456);
+        assert_eq!(micros("1969-12-31T23:59:59.5Z"), -500_000);
+        assert_eq!(micros("2016-12-31T23:59:60Z"), micros("2017-01-01T00:00:00Z"));
+    }
+
     #[test]
     fn a_time_can_be_later() {
         let plus = |from, seconds| Time::parse(from).expect("a time").plus(seconds).map(|t| t.as_str().to_owned());

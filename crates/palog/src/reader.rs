@@ -281,8 +281,11 @@ impl From<io::Error> for ResumeError {
 }
 
 /// Reads one line; the phase of the failure is in the code (spec 07).
+///
+/// # Errors
+/// What is wrong with a line that is no event.
 #[expect(clippy::result_large_err, reason = "an event is larger than a diagnostic")]
-pub(crate) fn parse(line: Line<'_>) -> Result<Event<'_>, Diagnostic> {
+pub fn parse(line: Line<'_>) -> Result<Event<'_>, Diagnostic> {
     let error = |code, rule, why: String| Diagnostic::new(code, Severity::Error, line.place()).because(why).rule(rule);
     let text = simdutf8::compat::from_utf8(line.bytes).map_err(|e| {
         let place = Place { offset: Some(line.offset + e.valid_up_to() as u64), length: None, ..line.place() };

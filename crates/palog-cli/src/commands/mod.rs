@@ -3,6 +3,7 @@
 pub(crate) mod conform;
 pub(crate) mod context;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod generate;
 pub(crate) mod import;
 pub(crate) mod ls;

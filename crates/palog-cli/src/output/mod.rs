@@ -2,6 +2,8 @@
 
 pub(crate) mod conform;
 pub(crate) mod explain;
+#[cfg(any(test, feature = "parquet", feature = "schema"))]
+pub(crate) mod export;
 pub(crate) mod ls;
 pub(crate) mod recover;
 pub(crate) mod show;

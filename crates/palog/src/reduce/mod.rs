@@ -50,6 +50,7 @@ use crate::order::Order;
 use crate::reader::{Item, Line, Reader};
 use crate::state::{
     ActionState, Agent, Child, Count, Doubt, EventRef, Observation, Parent, Pending, PendingKind, Reason, State, Told,
+    Totals,
 };
 
 /// Reduces a whole stream (spec 04).
@@ -216,6 +217,16 @@ impl Reducer {
 
     /// Takes in the next event; `line` is the line that holds it, where there is one.
     pub fn apply(&mut self, event: &Event<'_>, line: Option<&Line<'_>>) {
+        self.apply_read(event, event.data().as_ref(), line);
+    }
+
+    /// Takes in the next event, whose payload was read already: `data` is what [`Event::data`] returned.
+    pub fn apply_read(
+        &mut self,
+        event: &Event<'_>,
+        data: Result<&Data<'_>, &serde_json::Error>,
+        line: Option<&Line<'_>>,
+    ) {
         let admitted = self.order.admit(event, line);
         for finding in std::mem::take(&mut self.order.findings) {
             self.report(finding, event, line);
@@ -228,9 +239,8 @@ impl Reducer {
         if event.palog != MAJOR {
             self.error(Code::UnsupportedVersion, "R-ENV-001", format!("major version {}", event.palog), event, line);
         }
-        let data = event.data();
         let unread = Data::Other("".into(), event.data.borrowed());
-        if let Err(late) = self.is_current(event, data.as_ref().unwrap_or(&unread)) {
+        if let Err(late) = self.is_current(event, data.unwrap_or(&unread)) {
             return self.report(late, event, line);
         }
         match event.kind() {
@@ -242,9 +252,15 @@ impl Reducer {
             Kind::Core(_) | Kind::Unknown(_) | Kind::Vendor(_) => {}
         }
         match data {
-            Ok(data) => self.take(event, line, &data),
+            Ok(data) => self.take(event, line, data),
             Err(e) => self.error(Code::BadPayload, "R-ENV-013", format!("{}: {e}", event.kind), event, line),
         }
+    }
+
+    /// Token counts of the events so far: the same as in [`Reducer::state`], without the cost of a whole state.
+    #[must_use]
+    pub fn usage(&self) -> Totals {
+        self.conversation.totals()
     }
 
     /// The state after the events so far.
