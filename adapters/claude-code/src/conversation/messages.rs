@@ -81,6 +81,20 @@ fn is_speech(content: &Content<'_>, typed: bool) -> bool {
     known && !blocks.iter().any(of_result)
 }
 
+/// What a record is by the mark of an exporter; `None` where it says nothing of it.
+fn marked(mark: &Mark) -> Option<Said> {
+    Some(match mark.purpose.as_deref()? {
+        "prompt" => Said::Prompt,
+        "notification" => Said::Notification,
+        "command" => Said::Command,
+        "command_output" => Said::CommandOutput,
+        "summary" => Said::Summary,
+        "interruption" => Said::Interruption,
+        "continuation" => Said::Continuation,
+        _ => Said::Reminder,
+    })
+}
+
 /// The first text of a prompt; `None` where the record is something else.
 pub(crate) fn prompt_text<'r>(record: &'r Record<'_>) -> Option<std::borrow::Cow<'r, str>> {
     let (_, content) = message(record).filter(|_| &*record.r#type == "user")?;
@@ -120,7 +134,10 @@ impl Conversation {
 
     pub(super) fn user(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
         let Some((_, content)) = message(here.record) else { return Ok(()) };
-        let said = said(here.record, content);
+        if here.mark.synthesized == Some(Synthesized::NoResult) {
+            return self.no_result(here, content, digest);
+        }
+        let said = marked(&here.mark).unwrap_or_else(|| said(here.record, content));
         let class = match said {
             Said::Prompt => Class::Prompt,
             Said::Result => Class::Result,
@@ -147,8 +164,10 @@ impl Conversation {
             Said::Continuation => ("continuation", ActorKind::Harness),
             Said::Reminder => ("reminder", ActorKind::Harness),
         };
+        let purpose = here.mark.purpose.clone().map_or(Str::from(purpose), Str::from);
+        let actor = here.mark.actor.unwrap_or(actor);
         let parts = self.parts(here, content)?;
-        let added = plain(Role::User, parts, Some(purpose));
+        let added = MessageAdded { purpose: Some(purpose), ..plain(Role::User, parts, None) };
         let id = self.emit(here, actor, parent, added)?;
         if matches!(said, Said::Prompt | Said::Notification) {
             let turn = TurnStarted { turn: here.record.prompt_id.clone(), message: Some(id.hex().into()) };
@@ -208,6 +227,17 @@ impl Conversation {
             error: None,
         };
         self.emit(here, ActorKind::Harness, None, ended).map(drop)
+    }
+
+    /// A note that stands where a result would be: nothing is told of its call but what the exporter knew.
+    fn no_result(&mut self, here: &mut Here<'_>, content: &Content<'_>, digest: u64) -> Written {
+        self.keep(here, "no_result", digest)?;
+        let Content::Blocks(blocks) = content else { return Ok(()) };
+        let call = blocks.iter().find_map(|block| block.members.tool_use_id.as_deref());
+        match (here.mark.end, call.and_then(|call| self.calls.get_mut(call))) {
+            (Some(end), Some((_, action))) => self.ended_by_mark(here, action, end),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn local_command(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
@@ -284,8 +314,13 @@ impl Conversation {
                 here.odd = true;
                 continue;
             };
-            let (args, digest) = match &m.input {
-                Some(input) => (Value::Inline(input.borrowed()), args_digest(input)),
+            let marked = here.mark.call.clone().unwrap_or_default();
+            let unwrapped = m.input.as_ref().filter(|_| marked.wrapped).and_then(unwrapped);
+            let (args, digest) = match unwrapped.or_else(|| m.input.as_ref().map(Raw::borrowed)) {
+                Some(input) => {
+                    let digest = args_digest(&input);
+                    (Value::Inline(input), digest)
+                }
                 None => (missing(), palog::blob::digest(b"")),
             };
             calls.push(ActionProposed {
@@ -293,8 +328,12 @@ impl Conversation {
                 name: name.clone(),
                 args,
                 args_digest: digest.into(),
-                kind,
-                effect: tools::effect(name).map(|c| Effect { class: Some(c), idempotency_key: None, target: None }),
+                kind: marked.kind.or(kind),
+                effect: marked.class.or(tools::effect(name)).map(|c| Effect {
+                    class: Some(c),
+                    idempotency_key: None,
+                    target: None,
+                }),
                 compensates: None,
             });
         }
@@ -461,6 +500,16 @@ impl Conversation {
 /// The response that a record of the model's side belongs to.
 fn response_of(record: &Record<'_>, message: &Message<'_>) -> String {
     message.id.as_deref().or(record.uuid.as_deref()).unwrap_or_default().to_owned()
+}
+
+/// The arguments that an exporter put into an object.
+fn unwrapped<'r>(input: &'r Raw<'_>) -> Option<Raw<'r>> {
+    #[derive(serde::Deserialize)]
+    #[serde(bound(deserialize = "'de: 'a"))]
+    struct Wrapped<'a> {
+        input: Raw<'a>,
+    }
+    Some(serde_json::from_str::<Wrapped<'r>>(input.get()).ok()?.input)
 }
 
 /// The prompt that a call gives to a subagent.

@@ -27,6 +27,7 @@ use palog::events::{
 };
 use palog::json::{Omission, Omitted, OmittedReason, Raw, Str, Value};
 use palog::writer::{WriteError, args_digest};
+use palog_adapter::export::{EndMark, Mark, Synthesized};
 use palog_adapter::ids::{self, EventId, Ids, Native};
 use palog_adapter::source::{note, src};
 use palog_adapter::{Records, Span, Taken, Transcript};
@@ -108,6 +109,8 @@ struct Here<'r> {
     copied: bool,
     /// What it became does not hold all that it may say: it is kept as well.
     odd: bool,
+    /// What an exporter says of it.
+    mark: Mark,
 }
 
 /// One log while it is written.
@@ -207,7 +210,8 @@ impl Conversation {
         };
         let time = self.time_of(record, span);
         let odd = read.repeated || repeats_inside(record);
-        let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied, odd };
+        let mark = Mark::read(record.palog.as_ref()).unwrap_or_default();
+        let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied, odd, mark };
         self.out.count(kind.clone());
         self.out.look_at_text(text, exact, span);
         if !self.is_agent && record.is_sidechain && tree {
