@@ -53,6 +53,8 @@ lossy_words! {
         Time = "time",
         /// Who speaks in a message.
         MessageRole = "message.role",
+        /// What a message is for.
+        MessagePurpose = "message.purpose",
         /// What one program tells its model of itself and of its surroundings.
         MessageReminder = "message.reminder",
         /// Messages that the model never sees.
@@ -83,6 +85,10 @@ lossy_words! {
         ActionArgs = "action.args",
         /// Which kind of call it is for its provider.
         ActionForm = "action.form",
+        /// What a call can do to the world, and whether it asks or begets.
+        ActionEffect = "action.effect",
+        /// What became of a call.
+        ActionState = "action.state",
         /// Calls of which the log does not tell what became of them, or tells that they wait.
         ActionOpen = "action.open",
         /// Calls that lie on a branch that was left, or were never given a place among the messages.
@@ -119,6 +125,10 @@ lossy_words! {
         InputQueued = "input.queued",
         /// Requests for approval.
         Approval = "approval",
+        /// What has to be answered or gone on with.
+        Pending = "pending",
+        /// What may be done now.
+        Verdict = "verdict",
         /// Standing leave to act.
         Grant = "grant",
         /// The mode that says what the agent may do unasked.
@@ -129,6 +139,10 @@ lossy_words! {
         ConfigInstructions = "config.instructions",
         /// The model.
         ConfigModel = "config.model",
+        /// The directory that the agent works in.
+        ConfigDirectory = "config.directory",
+        /// The branch of the version control system.
+        ConfigBranch = "config.branch",
         /// Other members of the definition.
         ConfigOther = "config.other",
         /// The logs of children.

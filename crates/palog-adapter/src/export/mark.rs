@@ -55,6 +55,8 @@ pub enum Synthesized {
     NoResult,
     /// A copy of what a compaction left to the model.
     Window,
+    /// For the screen, where another record says the same to the model or nothing may be said to it.
+    Screen,
 }
 
 /// What is known of a call.

@@ -15,4 +15,4 @@ pub use mark::{CallMark, EndMark, Mark, Moved, Synthesized};
 pub use native::{Destination, ExportError, Kept, call_name, kept_sources, name_uuid, sources_beside};
 pub use note::note;
 pub use picture::Picture;
-pub use view::{Cue, Ended, Response, Step, View, message};
+pub use view::{Counts, Cue, Ended, Response, Step, View, message};

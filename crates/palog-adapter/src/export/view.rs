@@ -138,19 +138,28 @@ pub struct View<'b, R> {
     history: History<R>,
     fates: HashMap<String, Fate>,
     denials: HashMap<String, ActorKind>,
-    outputs: HashSet<String>,
+    /// The actions that gave back more than the model was told.
+    pub outputs: HashSet<String>,
     cache: Option<(usize, Rc<Entry>)>,
-    uncarried: Uncarried,
+    /// What is in the log beside its path.
+    pub counts: Counts,
 }
 
-/// Counts of what no exporter carries.
+/// How many there are of what no exporter carries.
 #[derive(Clone, Copy, Debug, Default)]
-struct Uncarried {
-    records: u64,
-    observations: u64,
-    work: u64,
-    tools: u64,
-    messages: u64,
+pub struct Counts {
+    /// Records of a vendor that are kept as they stand.
+    pub records: u64,
+    /// Observations.
+    pub observations: u64,
+    /// Tasks, plans, commands, artifacts, checkpoints and resources.
+    pub work: u64,
+    /// Lists of tools or skills.
+    pub tools: u64,
+    /// Instructions of the agent.
+    pub instructions: u64,
+    /// Messages, on the path or not.
+    pub messages: u64,
 }
 
 /// What is collected of a log in one reading.
@@ -162,7 +171,7 @@ struct Collected {
     denials: HashMap<String, ActorKind>,
     outputs: HashSet<String>,
     began: Option<String>,
-    uncarried: Uncarried,
+    counts: Counts,
 }
 
 impl Collected {
@@ -171,7 +180,7 @@ impl Collected {
             self.began = Some(time.as_str().to_owned());
         }
         if event.kind.starts_with("x.") {
-            self.uncarried.records += 1;
+            self.counts.records += 1;
             return;
         }
         let Ok(data) = event.data() else { return };
@@ -191,16 +200,19 @@ impl Collected {
             Data::ActionEnded(end) if end.output.is_some() || end.receipt.is_some() => {
                 self.outputs.insert(end.action.to_string());
             }
-            Data::ObservationRecorded(_) => self.uncarried.observations += 1,
-            Data::MessageAdded(_) => self.uncarried.messages += 1,
-            Data::ConfigSet(set) if set.tools.is_some() || set.skills.is_some() => self.uncarried.tools += 1,
+            Data::ObservationRecorded(_) => self.counts.observations += 1,
+            Data::MessageAdded(_) => self.counts.messages += 1,
+            Data::ConfigSet(set) => {
+                self.counts.tools += u64::from(set.tools.is_some() || set.skills.is_some());
+                self.counts.instructions += u64::from(set.instructions.is_some());
+            }
             Data::TaskOpened(_)
             | Data::PlanRevised(_)
             | Data::CommandIssued(_)
             | Data::CheckpointCreated(_)
             | Data::ArtifactRecorded(_)
             | Data::ResourceAcquired(_)
-            | Data::WorkspaceRecorded(_) => self.uncarried.work += 1,
+            | Data::WorkspaceRecorded(_) => self.counts.work += 1,
             _ => {}
         }
     }
@@ -257,7 +269,7 @@ impl<'b, R: Read + Seek> View<'b, R> {
             denials: collected.denials,
             outputs: collected.outputs,
             cache: None,
-            uncarried: collected.uncarried,
+            counts: collected.counts,
         };
         view.look(collected.responses).map_err(ExportError::Read)?;
         if view.steps.is_empty() {
@@ -393,7 +405,7 @@ impl<'b, R: Read + Seek> View<'b, R> {
 
     /// Declares what no exporter carries.
     pub fn declare_common(&self, losses: &mut Losses) {
-        let count = self.uncarried;
+        let count = self.counts;
         if let Some(parent) = self.history.elsewhere() {
             let why = "the messages before this log's first are in another log, which has to be exported itself";
             losses.critical(Field::SessionParent, Class::Omitted, why, Some(parent), None);
@@ -412,6 +424,12 @@ impl<'b, R: Read + Seek> View<'b, R> {
             count.work,
         );
         losses.count(Field::ConfigOther, Class::Omitted, "each client offers its own tools and skills", count.tools);
+        losses.count(
+            Field::ConfigInstructions,
+            Class::Omitted,
+            "each client gives its model instructions of its own",
+            count.instructions,
+        );
         let on_path = self.steps.iter().filter(|step| step.role.is_some()).count() as u64;
         losses.count(
             Field::Branch,
@@ -646,11 +664,8 @@ fn hold<R: Read + Seek>(view: &mut View<'_, R>, step: usize, losses: &mut Losses
             Part::Result { action, .. } => Piece::Result(action.to_string()),
             _ => Piece::Other,
         });
-        let held = Held::Message {
-            role: message.role,
-            parts: pieces.collect(),
-            partial: message.partial == Some(true),
-        };
+        let held =
+            Held::Message { role: message.role, parts: pieces.collect(), partial: message.partial == Some(true) };
         (held, message.in_context == Some(false))
     })?;
     if unseen {
