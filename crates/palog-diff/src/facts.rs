@@ -9,6 +9,7 @@ use palog::envelope::ActorKind;
 use palog::events::{Data, Part, Role};
 use palog::json::{Raw, Value};
 use palog::project::{self, At, Content};
+use palog::reader::{Item, Reader};
 use palog::recover::{Context, recover};
 use palog_adapter::export::{ExportError, Field, Picture, View, message};
 
@@ -35,6 +36,7 @@ pub(crate) fn facts(mut log: &File, blobs: Option<&BlobStore>) -> Result<Facts, 
         all.step(&mut view, step).map_err(ExportError::Read)?;
     }
     all.session(&view);
+    all.records(log).map_err(ExportError::Read)?;
     if all.compacted {
         all.context(log, blobs)?;
     }
@@ -100,6 +102,14 @@ impl Collector {
         }
         // What a compaction left is compared as what the model sees.
         if purpose == "summary" && role != Role::Assistant {
+            return Ok(());
+        }
+        if purpose == "no_result" {
+            for part in &parts {
+                let text = content(&mut view.content, part)?.1;
+                self.add(Field::ActionOpen, text.clone(), &id);
+                self.reminders.push(text);
+            }
             return Ok(());
         }
         if partial {
@@ -201,6 +211,20 @@ impl Collector {
         Ok(())
     }
 
+    /// Records that are kept as they stand.
+    fn records(&mut self, mut log: &File) -> io::Result<()> {
+        log.rewind()?;
+        let mut reader = Reader::new(io::BufReader::new(log));
+        while let Some(item) = reader.next()? {
+            let Item::Event(event, _) = item else { continue };
+            if event.kind.starts_with("x.") {
+                let says = format!("{} {}", event.kind, sha256_hex(event.data.get().as_bytes()));
+                self.add(Field::Record, says, &event.id);
+            }
+        }
+        Ok(())
+    }
+
     /// What holds for the session as a whole.
     fn session(&mut self, view: &View<'_, &File>) {
         let state = &view.state;
@@ -211,6 +235,7 @@ impl Collector {
             }
         };
         set(Field::SessionId, "session", state.session.as_ref());
+        set(Field::SessionParent, "goes on from", view.elsewhere().map(str::to_owned).as_ref());
         set(Field::ConfigTitle, "title", state.title.as_ref());
         set(Field::ConfigModel, "model", state.config.model.as_ref());
         set(Field::ConfigPermission, "permission mode", state.config.permission_mode.as_ref());
@@ -219,7 +244,6 @@ impl Collector {
         set(Field::ConfigDirectory, "directory", state.config.directory.as_ref());
         set(Field::ConfigBranch, "branch", state.config.branch.as_ref());
         for (field, count) in [
-            (Field::Record, view.counts.records),
             (Field::Observation, view.counts.observations),
             (Field::Work, view.counts.work),
             (Field::ConfigOther, view.counts.tools),
@@ -231,11 +255,10 @@ impl Collector {
                 set(field, "kept beside the path", Some(&count.to_string()));
             }
         }
-        for (number, response) in view.responses.iter().enumerate() {
-            let of = format!("response {}", number + 1);
+        for response in &view.responses {
             let mut tell = |field, value: Option<String>| {
                 if let Some(value) = value {
-                    let fact = Fact { says: format!("{of}: {value}"), of: None, event: None };
+                    let fact = Fact { says: value, of: None, event: None };
                     self.facts.entry(field).or_default().push(fact);
                 }
             };

@@ -229,10 +229,14 @@ impl Conversation {
         self.emit(here, ActorKind::Harness, None, ended).map(drop)
     }
 
-    /// A note that stands where a result would be: nothing is told of its call but what the exporter knew.
+    /// A note that stands where a result would be: the model is told the words, and of the call nothing is told but what the
+    /// exporter knew.
     fn no_result(&mut self, here: &mut Here<'_>, content: &Content<'_>, digest: u64) -> Written {
-        self.keep(here, "no_result", digest)?;
-        let Content::Blocks(blocks) = content else { return Ok(()) };
+        let Content::Blocks(blocks) = content else { return self.unread(here, "user", digest) };
+        let parent = self.link(here, Class::Result, digest);
+        let told = blocks.iter().filter_map(|block| block.members.content.as_ref());
+        let parts = told.map(|text| Part::Text { text: Value::Inline(text.borrowed()) }).collect();
+        self.emit(here, ActorKind::Importer, parent, plain(Role::Tool, parts, Some("no_result")))?;
         let call = blocks.iter().find_map(|block| block.members.tool_use_id.as_deref());
         match (here.mark.end, call.and_then(|call| self.calls.get_mut(call))) {
             (Some(end), Some((_, action))) => self.ended_by_mark(here, action, end),
@@ -271,8 +275,13 @@ impl Conversation {
         }
         let parent = self.link(here, Class::Response(number), digest);
         let (parts, calls) = self.model_parts(here, content, number)?;
-        let added = MessageAdded { response: Some(response.clone().into()), ..plain(Role::Assistant, parts, None) };
-        self.model_message(here, ActorKind::Model, parent, added, calls)?;
+        let added = MessageAdded {
+            response: Some(response.clone().into()),
+            purpose: here.mark.purpose.clone().map(Str::from),
+            ..plain(Role::Assistant, parts, None)
+        };
+        let actor = here.mark.actor.unwrap_or(ActorKind::Model);
+        self.model_message(here, actor, parent, added, calls)?;
         self.response(here, message, &response, number)?;
         for ended in std::mem::take(&mut self.withdrawn) {
             self.emit(here, ActorKind::Harness, None, ended)?;
@@ -315,12 +324,8 @@ impl Conversation {
                 continue;
             };
             let marked = here.mark.call.clone().unwrap_or_default();
-            let unwrapped = m.input.as_ref().filter(|_| marked.wrapped).and_then(unwrapped);
-            let (args, digest) = match unwrapped.or_else(|| m.input.as_ref().map(Raw::borrowed)) {
-                Some(input) => {
-                    let digest = args_digest(&input);
-                    (Value::Inline(input), digest)
-                }
+            let (args, digest) = match &m.input {
+                Some(input) => (Value::Inline(input.borrowed()), args_digest(input)),
                 None => (missing(), palog::blob::digest(b"")),
             };
             calls.push(ActionProposed {
@@ -500,16 +505,6 @@ impl Conversation {
 /// The response that a record of the model's side belongs to.
 fn response_of(record: &Record<'_>, message: &Message<'_>) -> String {
     message.id.as_deref().or(record.uuid.as_deref()).unwrap_or_default().to_owned()
-}
-
-/// The arguments that an exporter put into an object.
-fn unwrapped<'r>(input: &'r Raw<'_>) -> Option<Raw<'r>> {
-    #[derive(serde::Deserialize)]
-    #[serde(bound(deserialize = "'de: 'a"))]
-    struct Wrapped<'a> {
-        input: Raw<'a>,
-    }
-    Some(serde_json::from_str::<Wrapped<'r>>(input.get()).ok()?.input)
 }
 
 /// The prompt that a call gives to a subagent.

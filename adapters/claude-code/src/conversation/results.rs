@@ -90,7 +90,7 @@ impl Conversation {
                     None => Vec::new(),
                 },
                 is_error: m.marks_error().filter(|_| m.is_error.is_some()),
-                r#final: verdict != Verdict::Background,
+                r#final: verdict != Verdict::Background && !here.mark.background,
             });
             outcomes.push(Told { call: call.to_owned(), action, name, verdict });
         }
@@ -246,7 +246,6 @@ fn by_mark(end: EndMark) -> Verdict {
         EndMark::DeniedByUser => Verdict::DeniedByUser,
         EndMark::DeniedByPolicy => Verdict::DeniedByPolicy,
         EndMark::Open => Verdict::Open,
-        EndMark::Background => Verdict::Background,
     }
 }
 

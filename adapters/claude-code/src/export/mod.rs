@@ -44,7 +44,7 @@ pub fn export<R: Read + Seek>(
     out: &mut dyn Write,
     losses: &mut Losses,
 ) -> Result<(), ExportError> {
-    view.declare_common(losses);
+    view.declare_common(destination, losses);
     let cues = view.cues(losses)?;
     let mut writer = Writer {
         branch: view.state.config.branch.clone(),
@@ -108,14 +108,6 @@ impl Writer<'_> {
     /// Declares what holds for the session as a whole.
     fn about<R: Read + Seek>(&mut self, view: &View<'_, R>) {
         let config = &view.state.config;
-        if view.state.session.as_deref() != Some(&self.destination.session) {
-            let why = "the session gets an id of its own, so that nothing is overwritten";
-            self.losses.count(Field::SessionId, Class::Normalized, why, 1);
-        }
-        if config.model.is_some() {
-            let why = "which model goes on is chosen when the session is resumed";
-            self.losses.count(Field::ConfigModel, Class::Omitted, why, 1);
-        }
         let why = "the client's version is that of the client which goes on";
         self.losses.count(Field::ConfigOther, Class::Omitted, why, u64::from(config.client_version.is_some()));
     }
@@ -159,6 +151,7 @@ impl Writer<'_> {
         if said.begins {
             self.begin();
         }
+        self.turn &= said.mark.purpose.as_deref() != Some("interruption");
         let line = Message::User { role: "user", content: said.content };
         self.record(step, "user", Some(line), said.mark, said.kind)
     }
@@ -181,13 +174,14 @@ impl Writer<'_> {
         let block = message(&entry, |event, message, parts| {
             let time = event.time.as_ref().map(|t| t.as_str().to_owned());
             let purpose = message.purpose.as_ref().map(ToString::to_string);
+            let actor = Some(event.actor.kind).filter(|actor| *actor != ActorKind::Model);
             let block = parts::block(content, &parts[at], &event.id, losses)?;
-            Ok::<_, io::Error>((block, time, purpose, event.id.to_string()))
+            Ok::<_, io::Error>((block, time, Mark { purpose, actor, ..Mark::default() }, event.id.to_string()))
         });
-        let (block, time, purpose, event) = block.and_then(|block| block).map_err(ExportError::Read)?;
+        let (block, time, mark, event) = block.and_then(|block| block).map_err(ExportError::Read)?;
         self.clock(time.as_deref(), &event);
         let Some(block) = block else { return Ok(()) };
-        self.answer(view, step, block, Mark { purpose, ..Mark::default() })
+        self.answer(view, step, block, mark)
     }
 
     /// A call.
@@ -206,13 +200,12 @@ impl Writer<'_> {
             self.losses.critical(Field::ActionArgs, Class::Omitted, why, Some(&event.id), Some(action));
             return Ok(());
         };
-        let mut call = view.call_mark(action);
+        let call = view.call_mark(action);
         let input = match view.content.json(&args).map_err(ExportError::Read)? {
             Ok(input) if input.get().starts_with('{') => input,
             Ok(input) => {
                 let why = "the provider takes an object; the arguments are its member `input`";
                 self.losses.declare(Field::ActionArgs, Class::Normalized, why, Some(&event.id), Some(action));
-                call.wrapped = true;
                 Raw::of(&BTreeMap::from([("input", input)]))
             }
             Err(_) => {
@@ -268,7 +261,7 @@ impl Writer<'_> {
         let (content, is_error, last, time, event) = told.and_then(|told| told).map_err(ExportError::Read)?;
         self.clock(time.as_deref(), &event);
         let block = Raw::of(&Block::ToolResult { tool_use_id: &id, content, is_error });
-        let mark = Mark { end: Some(view.end_mark(action, last)), is_error, ..Mark::default() };
+        let mark = Mark { end: Some(view.end_mark(action)), background: !last, ..Mark::default() };
         self.result(step, block, &call, mark)
     }
 
@@ -277,10 +270,7 @@ impl Writer<'_> {
         let Some((id, call)) = self.calls.get(action).cloned() else { return Ok(()) };
         let text = note(view.state.action(action), view.fate(action));
         let block = Block::ToolResult { tool_use_id: &id, content: Raw::string(&text), is_error: Some(true) };
-        let end = match view.end_mark(action, true) {
-            EndMark::Open => None,
-            known => Some(known),
-        };
+        let end = Some(view.end_mark(action)).filter(|end| *end != EndMark::Open);
         let mark = Mark { synthesized: Some(Synthesized::NoResult), end, ..Mark::default() };
         self.result(usize::MAX, Raw::of(&block), &call, mark)
     }
@@ -316,11 +306,13 @@ impl Writer<'_> {
                 output_tokens: usage.output.unwrap_or(0),
             }
         });
-        let stop = response.stop.as_deref();
+        // A call that lies aside is none that a reader should look for.
+        let aside = response.stop.as_deref() == Some("tool_use") && !response.calls;
+        let stop = response.stop.as_deref().filter(|_| !aside);
         let made_stop = match stop {
             Some(_) => None,
             None if response.calls => Some("tool_use"),
-            None if response.completes => Some("end_turn"),
+            None if response.completes && !aside => Some("end_turn"),
             None => None,
         };
         if first {
@@ -332,6 +324,10 @@ impl Writer<'_> {
             if response.model.is_none() {
                 let why = "a response names its model; it is the one of the session, or none";
                 self.losses.declare(Field::ResponseModel, Class::Synthesized, why, event, None);
+            }
+            if aside {
+                let why = "the calls that it stopped for lie on a branch that was left";
+                self.losses.declare(Field::ResponseStop, Class::Omitted, why, event, None);
             }
             if made_stop.is_some() {
                 let why = "why the response stopped is concluded from its calls and from the end of its turn";
@@ -488,11 +484,13 @@ impl Writer<'_> {
     fn ended<R: Read + Seek>(&mut self, view: &View<'_, R>, end: usize) -> Result<(), ExportError> {
         let end = &view.ends[end];
         match end.how {
-            // The reason why the last response stopped says so.
-            TurnEnd::Complete => {}
+            TurnEnd::Complete => {
+                let why = "the reason why the last response stopped says so";
+                self.losses.declare(Field::TurnEnd, Class::Normalized, why, Some(&end.event), None);
+            }
             TurnEnd::Interrupted if self.turn => {
-                let why = "the client says it by a message of its own";
-                self.losses.declare(Field::TurnEnd, Class::Synthesized, why, Some(&end.event), None);
+                let why = "the client says by a message of its own that a turn was interrupted";
+                self.losses.declare(Field::PartText, Class::Synthesized, why, Some(&end.event), None);
                 let block = Raw::of(&Block::Text { text: Raw::string(INTERRUPTED) });
                 let message = Message::User { role: "user", content: Raw::of(&[block]) };
                 let mark = Mark { purpose: Some("interruption".into()), ..Mark::default() };
@@ -557,7 +555,8 @@ impl Writer<'_> {
     fn put(&mut self, step: usize, r#type: &str, line: Line<'_>) -> Result<(), ExportError> {
         let uuid = self.uuid(self.number);
         self.number += 1;
-        let prompt = Some(self.prompt.as_str()).filter(|prompt| r#type == "user" && !prompt.is_empty());
+        let of_turn = line.source_tool_assistant_uuid.is_some() || line.mark == Mark::default();
+        let prompt = Some(self.prompt.as_str()).filter(|p| r#type == "user" && of_turn && !p.is_empty());
         let mut line = Line {
             parent_uuid: self.last.as_deref(),
             prompt_id: prompt,

@@ -45,7 +45,7 @@ pub fn export<R: Read + Seek>(
     out: &mut dyn Write,
     losses: &mut Losses,
 ) -> Result<(), ExportError> {
-    view.declare_common(losses);
+    view.declare_common(destination, losses);
     let cues = view.cues(losses)?;
     let mut writer = Writer {
         destination,
@@ -133,18 +133,12 @@ impl Writer<'_> {
     fn header<R: Read + Seek>(&mut self, view: &View<'_, R>) -> Result<(), ExportError> {
         let config = &view.state.config;
         let session = &self.destination.session;
-        if view.state.session.as_deref() != Some(session) {
-            let why = "the session gets an id of its own, so that nothing is overwritten";
-            self.losses.count(Field::SessionId, Class::Normalized, why, 1);
+        if config.client_version.as_deref() != Some(DIALECT) {
+            let why = "the version of the client is that of the dialect that is written";
+            self.losses.count(Field::ConfigOther, Class::Synthesized, why, 1);
         }
-        let mut omit = |field, why, is| self.losses.count(field, Class::Omitted, why, u64::from(is));
-        omit(Field::ConfigModel, "which model goes on is chosen when the session is resumed", config.model.is_some());
-        omit(
-            Field::ConfigOther,
-            "the client's version is that of the client which goes on",
-            config.client_version.is_some(),
-        );
-        omit(Field::ConfigTitle, "the client keeps titles outside of the session", view.state.title.is_some());
+        let why = "the client keeps titles outside of the session";
+        self.losses.count(Field::ConfigTitle, Class::Omitted, why, u64::from(view.state.title.is_some()));
         let mut meta = json!({
             "session_id": session, "id": session, "timestamp": self.time, "cwd": self.destination.directory,
             "originator": "palog", "cli_version": DIALECT, "source": "cli", "history_mode": "paginated",
@@ -234,7 +228,7 @@ impl Writer<'_> {
         let is_final = response.stop.as_deref().is_some_and(|stop| FINAL_STOPS.contains(&stop));
         if is_final && self.turn.is_some() {
             let why = "the end of a turn is concluded from why its last response stopped";
-            self.losses.count(Field::TurnEnd, Class::Synthesized, why, 1);
+            self.losses.count(Field::TurnEnd, Class::Synthesized, why, u64::from(!response.completes));
             self.complete(None)?;
         }
         Ok(())
@@ -342,12 +336,13 @@ impl Writer<'_> {
             let time = event.time.as_ref().map(|t| t.as_str().to_owned());
             let beside = Beside::of(event.ext.as_ref());
             let purpose = message.purpose.as_ref().map(ToString::to_string);
+            let actor = Some(event.actor.kind).filter(|actor| *actor != ActorKind::Model);
             let spoken = items::spoken(content, &parts[at], &event.id, losses)?;
-            Ok::<_, io::Error>((spoken, beside, purpose, time, event.id.to_string()))
+            let mark = Mark { purpose, actor, ..Mark::default() };
+            Ok::<_, io::Error>((spoken, beside, mark, time, event.id.to_string()))
         });
-        let (spoken, beside, purpose, time, event) = spoken.and_then(|spoken| spoken).map_err(ExportError::Read)?;
+        let (spoken, beside, mark, time, event) = spoken.and_then(|spoken| spoken).map_err(ExportError::Read)?;
         self.clock(time.as_deref(), &event);
-        let mark = Mark { purpose, ..Mark::default() };
         match spoken {
             Spoken::Nothing => Ok(()),
             Spoken::Item(item) => self.line("response_item", &item, &mark),
@@ -432,24 +427,21 @@ impl Writer<'_> {
                 losses.declare(Field::ResultError, Class::Degraded, why, Some(&event.id), Some(action));
             }
             let time = event.time.as_ref().map(|t| t.as_str().to_owned());
-            Ok((items::told(content, parts, &event.id, losses)?, *is_error, *r#final, time, event.id.to_string()))
+            Ok((items::told(content, parts, &event.id, losses)?, *r#final, time, event.id.to_string()))
         });
-        let (output, is_error, last, time, event) = told.and_then(|told| told).map_err(ExportError::Read)?;
+        let (output, last, time, event) = told.and_then(|told| told).map_err(ExportError::Read)?;
         self.clock(time.as_deref(), &event);
-        let end = view.end_mark(action, last);
+        let end = view.end_mark(action);
         self.screen_of_call(&call, end, &output)?;
         let item = items::output(&call.beside, &call.id, output);
-        self.line("response_item", &item, &Mark { end: Some(end), is_error, ..Mark::default() })
+        self.line("response_item", &item, &Mark { end: Some(end), background: !last, ..Mark::default() })
     }
 
     /// The note that stands where a result would be.
     fn unresolved<R: Read + Seek>(&mut self, view: &View<'_, R>, action: &str) -> Result<(), ExportError> {
         let Some(call) = self.calls.get(action).cloned() else { return Ok(()) };
         let text = note(view.state.action(action), view.fate(action));
-        let end = match view.end_mark(action, true) {
-            EndMark::Open => None,
-            known => Some(known),
-        };
+        let end = Some(view.end_mark(action)).filter(|end| *end != EndMark::Open);
         let item = items::output(&call.beside, &call.id, Raw::string(&text));
         self.line("response_item", &item, &Mark { synthesized: Some(Synthesized::NoResult), end, ..Mark::default() })
     }
@@ -459,7 +451,7 @@ impl Writer<'_> {
         let success = match end {
             EndMark::Ended { outcome, .. } => Some(outcome == palog::events::Outcome::Succeeded),
             EndMark::DeniedByUser | EndMark::DeniedByPolicy => Some(false),
-            EndMark::Open | EndMark::Background => None,
+            EndMark::Open => None,
         };
         let Some(success) = success else { return Ok(()) };
         let shown: Vec<Json> = output.text().iter().map(|text| json!({"type": "inputText", "text": text})).collect();
@@ -522,8 +514,6 @@ impl Writer<'_> {
                     let parts: Vec<Part<'_>> = parts.map_err(|e| ExportError::Read(e.into()))?;
                     self.window_message(view, &WindowMessage { role, parts }, named, &mut history)?;
                     if at > step {
-                        let why = "what the compaction left, and came after it, stands in the compaction";
-                        self.losses.declare(Field::CompactionWindow, Class::Normalized, why, Some(named), None);
                         self.shown.insert(at);
                     }
                 }

@@ -166,7 +166,10 @@ impl Rollout {
         if purpose.is_none() {
             self.calls.spoke();
         }
-        self.emit_with(here, ActorKind::Model, plain(Role::Assistant, parts, purpose), None, ext)
+        let own = here.mark.purpose.clone().map(Str::from);
+        let added = MessageAdded { purpose: own.or(purpose.map(Str::from)), ..plain(Role::Assistant, parts, None) };
+        let actor = here.mark.actor.unwrap_or(ActorKind::Model);
+        self.emit_with(here, actor, added, None, ext)
     }
 
     fn message(&mut self, here: &mut Here<'_>, item: &Item<'_>, raw: &str, summary: bool, kind: &str) -> Written {
@@ -366,16 +369,18 @@ impl Rollout {
             }
         };
         let parts = self.parts(here, item.output.as_ref())?;
-        let r#final = verdict != Verdict::Background;
-        let is_error = here.mark.is_error;
-        let result = Part::Result { action: action.clone().into(), parts, is_error, r#final };
+        let r#final = verdict != Verdict::Background && !here.mark.background;
+        let result = Part::Result { action: action.clone().into(), parts, is_error: None, r#final };
         self.emit(here, ActorKind::Tool, plain(Role::Tool, vec![result], None))?;
         self.concluded(here, action, verdict)
     }
 
-    /// A note that stands where a result would be: nothing is told of its call but what the exporter knew.
+    /// A note that stands where a result would be: the model is told the words, and of the call nothing is told but what the
+    /// exporter knew.
     pub(super) fn no_result(&mut self, here: &mut Here<'_>, item: Option<&Item<'_>>, kind: &str) -> Written {
-        self.keep(here, kind)?;
+        let Some(output) = item.and_then(|item| item.output.as_ref()) else { return self.odd(here, kind) };
+        let parts = vec![Part::Text { text: Value::Inline(output.borrowed()) }];
+        self.emit(here, ActorKind::Importer, plain(Role::Tool, parts, Some("no_result")))?;
         let call = item.and_then(|item| item.call_id.as_deref()).and_then(|call| self.calls.action(call));
         match (here.mark.end, call) {
             (Some(end), Some(action)) => self.concluded(here, action, by_mark(end)),
@@ -433,7 +438,6 @@ fn by_mark(end: EndMark) -> Verdict {
         EndMark::DeniedByUser => Verdict::DeniedByUser,
         EndMark::DeniedByPolicy => Verdict::DeniedByPolicy,
         EndMark::Open => Verdict::Open,
-        EndMark::Background => Verdict::Background,
     }
 }
 

@@ -31,9 +31,9 @@ pub struct Mark {
     /// What is known of the end of the call whose result it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<EndMark>,
-    /// Whether the model was told that the call failed, where the vendor has no member for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub is_error: Option<bool>,
+    /// The model was told that the call goes on in the background.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
 }
 
 /// Where a session comes from.
@@ -69,9 +69,6 @@ pub struct CallMark {
     /// What it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ActionKind>,
-    /// The arguments are the member `input` of what stands there.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub wrapped: bool,
 }
 
 /// What is known of the end of a call.
@@ -89,10 +86,8 @@ pub enum EndMark {
     DeniedByUser,
     /// It was refused by a rule.
     DeniedByPolicy,
-    /// The model was told something, and that is all that is known.
+    /// That is not known.
     Open,
-    /// The model was told that it goes on.
-    Background,
 }
 
 impl Mark {

@@ -20,7 +20,7 @@ use palog::state::State;
 
 use super::loss::{Class, Field, Losses};
 use super::mark::{CallMark, EndMark};
-use super::native::ExportError;
+use super::native::{Destination, ExportError};
 
 /// A message or a compaction on the path.
 #[derive(Clone, Debug)]
@@ -385,15 +385,14 @@ impl<'b, R: Read + Seek> View<'b, R> {
     #[must_use]
     pub fn call_mark(&self, action: &str) -> CallMark {
         let Some(action) = self.state.action(action) else { return CallMark::default() };
-        CallMark { class: Some(action.class), kind: Some(action.kind), wrapped: false }
+        CallMark { class: Some(action.class), kind: Some(action.kind) }
     }
 
-    /// What a mark says of the end of a call, whose result is `last` or not.
+    /// What a mark says of the end of a call.
     #[must_use]
-    pub fn end_mark(&self, action: &str, last: bool) -> EndMark {
+    pub fn end_mark(&self, action: &str) -> EndMark {
         let fate = self.fate(action);
         match (fate.ended, fate.approval) {
-            _ if !last => EndMark::Background,
             (Some((outcome, applied)), _) => EndMark::Ended { outcome, applied },
             (None, Some(ApprovalOutcome::Denied)) => match self.denials.get(action) {
                 Some(ActorKind::Policy) => EndMark::DeniedByPolicy,
@@ -403,9 +402,27 @@ impl<'b, R: Read + Seek> View<'b, R> {
         }
     }
 
-    /// Declares what no exporter carries.
-    pub fn declare_common(&self, losses: &mut Losses) {
+    /// The log whose messages come before those of this one, where this one does not hold them.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<&str> {
+        self.history.elsewhere()
+    }
+
+    /// Declares what no exporter carries to `destination`.
+    pub fn declare_common(&self, destination: &Destination, losses: &mut Losses) {
         let count = self.counts;
+        if self.state.config.directory.as_deref() != Some(&destination.directory) {
+            let why = "the session goes on in another directory, as it was asked for";
+            losses.count(Field::ConfigDirectory, Class::Synthesized, why, 1);
+        }
+        if self.state.session.as_deref() != Some(&destination.session) {
+            let why = "the session gets an id of its own, so that nothing is overwritten";
+            losses.count(Field::SessionId, Class::Normalized, why, 1);
+        }
+        if self.state.config.model.is_some() {
+            let why = "which model goes on is chosen when the session is resumed";
+            losses.count(Field::ConfigModel, Class::Omitted, why, 1);
+        }
         if let Some(parent) = self.history.elsewhere() {
             let why = "the messages before this log's first are in another log, which has to be exported itself";
             losses.critical(Field::SessionParent, Class::Omitted, why, Some(parent), None);
@@ -680,6 +697,11 @@ fn hold<R: Read + Seek>(view: &mut View<'_, R>, step: usize, losses: &mut Losses
 fn aside<R>(view: &View<'_, R>, called: &HashSet<String>, losses: &mut Losses) {
     for action in view.state.actions.iter().filter(|a| !called.contains(&a.action)) {
         let event = action.proposed.as_ref().map(|p| p.event.as_str());
+        let asked = view.state.approvals.iter().filter(|a| a.action.as_ref() == Some(&action.action));
+        for _ in asked {
+            let why = "it is about a call that lies on no branch that is written";
+            losses.declare(Field::Approval, Class::Omitted, why, event, Some(&action.action));
+        }
         let why = "the call lies on no branch that is written";
         if action.is_settled() || action.passed_over || action.inherited || action.only_reads() {
             losses.declare(Field::ActionAside, Class::Omitted, why, event, Some(&action.action));
