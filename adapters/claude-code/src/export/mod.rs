@@ -23,6 +23,9 @@ use record::{Block, Line, Message, Usage};
 
 /// What the client itself writes where a person stopped a turn.
 const INTERRUPTED: &str = "[Request interrupted by user]";
+/// What stands where a prompt was of which nothing can be written.
+const UNREADABLE: &str =
+    "[This is a note of the program that moved this session. A message stood here that cannot be read.]";
 /// The time of what has none, and comes before everything that has one.
 const NO_TIME: &str = "1970-01-01T00:00:00.000Z";
 
@@ -145,8 +148,14 @@ impl Writer<'_> {
         });
         let Some(said) = said.and_then(|said| said).map_err(ExportError::Read)? else { return Ok(()) };
         self.clock(said.time.as_deref(), &said.event);
+        let mut said = said;
         if said.content.get() == "[]" {
-            return Ok(());
+            if !said.begins {
+                return Ok(());
+            }
+            let why = "a note stands where the prompt would be, of which nothing can be written";
+            self.losses.declare(Field::PartText, Class::Synthesized, why, Some(&said.event), None);
+            said.content = Raw::string(UNREADABLE);
         }
         if said.begins {
             self.begin();
@@ -268,6 +277,11 @@ impl Writer<'_> {
     /// The note that stands where a result would be.
     fn unresolved<R: Read + Seek>(&mut self, view: &View<'_, R>, action: &str) -> Result<(), ExportError> {
         let Some((id, call)) = self.calls.get(action).cloned() else { return Ok(()) };
+        if view.state.action(action).is_some_and(|known| known.inherited && !known.is_settled()) {
+            let why = "that the call was made by the parent of the session cannot be said: it is taken for its own";
+            self.losses.declare(Field::ActionState, Class::Degraded, why, None, Some(action));
+            self.losses.declare(Field::Verdict, Class::Degraded, why, None, Some(action));
+        }
         let text = note(view.state.action(action), view.fate(action));
         let block = Block::ToolResult { tool_use_id: &id, content: Raw::string(&text), is_error: Some(true) };
         let end = Some(view.end_mark(action)).filter(|end| *end != EndMark::Open);
@@ -466,16 +480,18 @@ impl Writer<'_> {
                     let why = "the window names an event that is on no branch that is written";
                     self.losses.declare(Field::CompactionWindow, Class::Omitted, why, Some(event), None);
                 }
+                (WindowItem::Message { message }, _)
+                    if message.parts.iter().all(|part| view.is_reminder(message.role, part)) =>
+                {
+                    let why = "it is what the first client told its model of itself; this client tells its own";
+                    self.losses.declare(Field::MessageReminder, Class::Omitted, why, Some(event), None);
+                }
                 (WindowItem::Message { message }, _) => {
                     let (content, losses) = (&mut view.content, &mut *self.losses);
                     let copy = copy(content, message.role, None, &message.parts, event, losses);
                     shape.copies.extend(copy.map_err(ExportError::Read)?);
                 }
             }
-        }
-        if !shape.copies.is_empty() {
-            let why = "what the compaction left is written once more behind the boundary, as its summary";
-            self.losses.declare(Field::CompactionWindow, Class::Normalized, why, Some(event), None);
         }
         Ok(Some(shape))
     }

@@ -165,6 +165,11 @@ pub(super) fn block(
     })
 }
 
+/// A text of the user's side.
+pub(super) fn text(text: Raw<'_>) -> Raw<'static> {
+    Raw::of(&Block::InputText { text })
+}
+
 /// A part of what the model said.
 pub(super) fn spoken(
     content: &mut Content<'_>,

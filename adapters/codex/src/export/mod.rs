@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read, Seek, Write};
 
 use palog::envelope::ActorKind;
-use palog::events::{Data, Part, Role, TurnEnd, WindowItem, WindowMessage};
+use palog::events::{Data, Part, Recorded, Role, TurnEnd, WindowItem, WindowMessage};
 use palog::json::Raw;
 use palog_adapter::export::{
     Class, Cue, Destination, EndMark, ExportError, Field, Losses, Mark, Moved, Synthesized, View, call_name, message,
@@ -22,6 +22,9 @@ use items::{Beside, Item, Spoken};
 
 /// The version whose dialect is written.
 const DIALECT: &str = "0.171.0";
+/// What stands where a prompt was of which nothing can be written.
+const UNREADABLE: &str =
+    "[This is a note of the program that moved this session. A message stood here that cannot be read.]";
 /// The time of what has none, and comes before everything that has one.
 const NO_TIME: &str = "1970-01-01T00:00:00.000Z";
 /// Stops after which the model's turn is over.
@@ -60,6 +63,7 @@ pub fn export<R: Read + Seek>(
         calls: BTreeMap::new(),
         ids: HashSet::new(),
         shown: HashSet::new(),
+        answered: false,
         total: Counts::default(),
         of_turn: Counts::default(),
     };
@@ -67,7 +71,8 @@ pub fn export<R: Read + Seek>(
     for cue in &cues {
         writer.write(view, cue)?;
     }
-    writer.finish(view, None)
+    writer.finish(view, None)?;
+    writer.conclude(view)
 }
 
 /// Token counts in the provider's words: what came from a cache is a part of the input.
@@ -125,6 +130,8 @@ struct Writer<'w> {
     ids: HashSet<String>,
     /// Steps that a window shows before their place.
     shown: HashSet<usize>,
+    /// The last response of the turn has no call.
+    answered: bool,
     total: Counts,
     of_turn: Counts,
 }
@@ -200,6 +207,11 @@ impl Writer<'_> {
                 let why = "tokens that came from a cache are counted in the input, and not beside it";
                 self.losses.count(Field::ResponseUsage, Class::Normalized, why, 1);
             }
+            let untold = [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning];
+            if !foreign && untold.iter().any(Option::is_none) {
+                let why = "a count that no record tells is written as none";
+                self.losses.count(Field::ResponseUsage, Class::Synthesized, why, 1);
+            }
             let counts = Counts {
                 input: usage.input.unwrap_or(0) + cached,
                 cached: read,
@@ -225,6 +237,7 @@ impl Writer<'_> {
             });
             self.line("token_usage_record", &Raw::of(&record), &Mark::default())?;
         }
+        self.answered = !response.calls;
         let is_final = response.stop.as_deref().is_some_and(|stop| FINAL_STOPS.contains(&stop));
         if is_final && self.turn.is_some() {
             let why = "the end of a turn is concluded from why its last response stopped";
@@ -246,19 +259,31 @@ impl Writer<'_> {
         self.line("event_msg", &Raw::of(&event), &Mark::default())
     }
 
-    fn begin(&mut self) -> Result<(), ExportError> {
+    /// Begins a turn, and ends the one before where the model answered it and no record of its kind would say so.
+    fn begin<R: Read + Seek>(&mut self, view: &View<'_, R>) -> Result<(), ExportError> {
+        self.conclude(view)?;
         let turn = self.uuid("turn", self.turns);
         self.turns += 1;
         self.of_turn = Counts::default();
         self.said = None;
         self.turn = Some(turn.clone());
+        self.answered = false;
         let event = json!({"type": "task_started", "turn_id": turn, "root_turn_id": turn});
         self.line("event_msg", &Raw::of(&event), &Mark::default())
     }
 
+    fn conclude<R: Read + Seek>(&mut self, view: &View<'_, R>) -> Result<(), ExportError> {
+        if self.turn.is_none() || !self.answered || view.state.declares(Recorded::TurnEnded) {
+            return Ok(());
+        }
+        let why = "the end of a turn is concluded from an answer without a call";
+        self.losses.count(Field::TurnEnd, Class::Synthesized, why, 1);
+        self.complete(None)
+    }
+
     /// What the model does belongs to a turn.
-    fn begin_if_due(&mut self) -> Result<(), ExportError> {
-        if self.turn.is_none() { self.begin() } else { Ok(()) }
+    fn begin_if_due<R: Read + Seek>(&mut self, view: &View<'_, R>) -> Result<(), ExportError> {
+        if self.turn.is_none() { self.begin(view) } else { Ok(()) }
     }
 
     /// A message of the user's side.
@@ -280,9 +305,12 @@ impl Writer<'_> {
                 let why = "the provider has no such role: it is written on the user's side";
                 losses.declare(Field::MessageRole, Class::Normalized, why, Some(&event.id), None);
             }
-            let mut blocks = Vec::new();
+            let (mut blocks, mut own) = (Vec::new(), Vec::new());
             for part in parts {
-                blocks.extend(items::block(content, role, part, &event.id, losses)?);
+                match part {
+                    Part::Opaque(opaque) if items::is_item(opaque) => own.extend(content.json(&opaque.value)?.ok()),
+                    part => blocks.extend(items::block(content, role, part, &event.id, losses)?),
+                }
             }
             let by_user = event.actor.kind == ActorKind::User && matches!(purpose, None | Some("prompt" | "steer"));
             let mark = if by_user && purpose != Some("steer") {
@@ -293,16 +321,25 @@ impl Writer<'_> {
             };
             let begins = matches!(purpose, None | Some("prompt" | "notification"));
             let time = event.time.as_ref().map(|t| t.as_str().to_owned());
-            Ok::<_, io::Error>(Some((role, blocks, by_user, mark, begins, time, event.id.to_string())))
+            Ok::<_, io::Error>(Some((role, blocks, own, by_user, mark, begins, time, event.id.to_string())))
         });
         let said = said.and_then(|said| said).map_err(ExportError::Read)?;
-        let Some((role, blocks, by_user, mark, begins, time, event)) = said else { return Ok(()) };
+        let Some((role, blocks, own, by_user, mark, begins, time, event)) = said else { return Ok(()) };
         self.clock(time.as_deref(), &event);
+        let mut blocks = blocks;
+        if begins {
+            self.begin(view)?;
+            if blocks.is_empty() && own.is_empty() {
+                let why = "a note stands where the prompt would be, of which nothing can be written";
+                self.losses.declare(Field::PartText, Class::Synthesized, why, Some(&event), None);
+                blocks.push(items::text(Raw::string(UNREADABLE)));
+            }
+        }
+        for item in own {
+            self.line("response_item", &item, &mark)?;
+        }
         if blocks.is_empty() {
             return Ok(());
-        }
-        if begins {
-            self.begin()?;
         }
         let screen = by_user.then(|| blocks.iter().filter_map(on_screen).collect::<Vec<Json>>());
         let item = Item::Message { role: word(role), content: blocks, phase: None };
@@ -329,7 +366,7 @@ impl Writer<'_> {
 
     /// A part of what the model said.
     fn spoken<R: Read + Seek>(&mut self, view: &mut View<'_, R>, step: usize, at: usize) -> Result<(), ExportError> {
-        self.begin_if_due()?;
+        self.begin_if_due(view)?;
         let entry = view.entry(step)?;
         let (content, losses) = (&mut view.content, &mut *self.losses);
         let spoken = message(&entry, |event, message, parts| {
@@ -367,7 +404,7 @@ impl Writer<'_> {
 
     /// A call.
     fn called<R: Read + Seek>(&mut self, view: &mut View<'_, R>, step: usize, action: &str) -> Result<(), ExportError> {
-        self.begin_if_due()?;
+        self.begin_if_due(view)?;
         let entry = view.entry(step)?;
         let event = entry.event().map_err(|e| ExportError::Read(e.into()))?;
         self.clock(event.time.as_ref().map(palog::envelope::Time::as_str), &event.id);
@@ -490,6 +527,12 @@ impl Writer<'_> {
         let mut history = Vec::new();
         for item in window {
             match item {
+                WindowItem::Message { message }
+                    if message.parts.iter().all(|part| view.is_reminder(message.role, part)) =>
+                {
+                    let why = "it is what the first client told its model of itself; this client tells its own";
+                    self.losses.declare(Field::MessageReminder, Class::Omitted, why, Some(&event.id), None);
+                }
                 WindowItem::Message { message } => self.window_message(view, message, &event.id, &mut history)?,
                 WindowItem::Event { event: named, parts } => {
                     let Some(at) = view.step_of(named) else {

@@ -255,7 +255,8 @@ impl Rollout {
     fn agent_message(&mut self, here: &mut Here<'_>, raw: &str) -> Written {
         let Ok(whole) = Raw::parse(raw) else { return Ok(()) };
         let parts = vec![Part::Opaque(openai(Some("agent_message"), whole))];
-        if self.is_due() && self.known.is_agent {
+        let prompts = self.known.is_agent || here.mark.purpose.as_deref() == Some("prompt");
+        if self.is_due() && prompts {
             let before = self.before();
             let id = self.emit(here, ActorKind::Agent, plain(Role::User, parts, Some("prompt")))?;
             self.before_prompts.push(before);

@@ -5,6 +5,7 @@
 //! [`Cue::Unresolved`]; nothing else is put in.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -136,6 +137,7 @@ pub struct View<'b, R> {
     /// The time of the first event that has one.
     pub began: Option<String>,
     history: History<R>,
+    reminders: HashSet<u64>,
     fates: HashMap<String, Fate>,
     denials: HashMap<String, ActorKind>,
     /// The actions that gave back more than the model was told.
@@ -248,8 +250,11 @@ impl<'b, R: Read + Seek> View<'b, R> {
             let why = reason.why.clone().unwrap_or_else(|| reason.code.as_str().to_owned());
             return Err(ExportError::Indeterminate(why));
         }
-        let mut fates = HashMap::new();
+        let (mut fates, mut live) = (HashMap::new(), HashSet::new());
         project::transcript(&mut log, |item| {
+            if let (Data::TurnEnded(_), true) = (item.data, item.live) {
+                live.insert(item.event.id.to_string());
+            }
             if let (Data::ActionProposed(proposed), Some(fate)) = (item.data, item.fate) {
                 fates.entry(proposed.action.to_string()).or_insert(fate);
             }
@@ -262,7 +267,8 @@ impl<'b, R: Read + Seek> View<'b, R> {
             content: Content::new(blobs),
             steps: Vec::new(),
             responses: Vec::new(),
-            ends: collected.ends,
+            ends: collected.ends.into_iter().filter(|end| live.contains(&end.event)).collect(),
+            reminders: HashSet::new(),
             began: collected.began,
             history,
             fates,
@@ -288,6 +294,9 @@ impl<'b, R: Read + Seek> View<'b, R> {
             let mut step = Step { node, event: event.id.to_string(), role: None, response: None };
             if let Ok(Data::MessageAdded(message)) = event.data() {
                 step.role = Some(message.role);
+                if message.purpose.as_deref() == Some("reminder") && event.actor.kind == ActorKind::Harness {
+                    self.reminders.extend(message.parts.iter().map(fingerprint));
+                }
                 let spoken = message.role == Role::Assistant && message.in_context != Some(false);
                 let next = self.responses.len();
                 step.response = match (&message.response, spoken) {
@@ -361,6 +370,13 @@ impl<'b, R: Read + Seek> View<'b, R> {
     pub fn step_of(&self, event: &str) -> Option<usize> {
         let node = self.history.find(event)?;
         self.steps.iter().position(|step| step.node == node)
+    }
+
+    /// Whether a part of a window is what the first client told its model of itself: a window does not say what its messages
+    /// are for.
+    #[must_use]
+    pub fn is_reminder(&self, role: Role, part: &Part<'_>) -> bool {
+        matches!(role, Role::Developer | Role::System) || self.reminders.contains(&fingerprint(part))
     }
 
     /// What was proposed as `action`, with the members of vendors; `None` if nothing was.
@@ -516,6 +532,13 @@ pub fn message<T>(entry: &Entry, read: impl FnOnce(&Event<'_>, &MessageAdded<'_>
     let revision = entry.revision()?;
     let parts = revision.as_ref().and_then(|r| r.parts.as_deref()).unwrap_or(&message.parts);
     Ok(read(&event, message, parts))
+}
+
+/// A hash by which parts are compared.
+fn fingerprint(part: &Part<'_>) -> u64 {
+    let mut hash = DefaultHasher::new();
+    Raw::of(part).get().hash(&mut hash);
+    hash.finish()
 }
 
 /// Makes the cues.
