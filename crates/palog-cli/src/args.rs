@@ -75,6 +75,33 @@ pub(crate) enum Command {
     /// given long ago may be missed. Finds the sessions of Claude Code.
     #[command(verbatim_doc_comment, after_help = "Example: what state is each session in?\n  palog ls --recover")]
     Ls(Ls),
+    /// Writes a session in the form of another client
+    ///
+    /// Calls and results stay calls and results. What the other form cannot hold is listed
+    /// in NAME.losses.json beside the output; a loss that could make something be done
+    /// twice, or a person not be asked, needs --lossy. The client's own bytes come back
+    /// where they are kept beside the log and nothing was added to it since.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Example:\n  palog export session.palog.jsonl --to codex -o session.jsonl"
+    )]
+    Export(Export),
+    /// Moves a session to another client, and says how to go on there
+    ///
+    /// Imports the session, writes it into the other client's store under an id of its own,
+    /// and closes the log as transferred. Nothing is overwritten, and nothing is changed in
+    /// the store that the session comes from: do not go on with it there.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Example: what would be lost?\n  palog migrate ~/.claude --session 3f2a --to codex --dry-run"
+    )]
+    Migrate(Migrate),
+    /// Compares what two sessions say
+    ///
+    /// Messages, calls, results, what is open and what may be done now; ids of events and
+    /// the form of records do not count. Exits with 1 if they differ.
+    #[command(verbatim_doc_comment, after_help = "Example:\n  palog diff one.palog.jsonl two.palog.jsonl")]
+    Diff(Diff),
     /// Says what a diagnostic code or a rule means
     #[command(after_help = "Example:\n  palog explain framing.torn_tail\n  palog explain R-ACT-013")]
     Explain(Explain),
@@ -250,6 +277,93 @@ pub(crate) struct Import {
     /// Leave large values in the log, where they would be moved to files beside it
     #[arg(long)]
     pub(crate) inline: bool,
+}
+
+/// How much of a fact may be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Class {
+    Normalized,
+    Degraded,
+    Synthesized,
+    Omitted,
+    Opaque,
+}
+
+impl Class {
+    /// The class of a loss report.
+    pub(crate) const fn class(self) -> palog_import::Class {
+        match self {
+            Class::Normalized => palog_import::Class::Normalized,
+            Class::Degraded => palog_import::Class::Degraded,
+            Class::Synthesized => palog_import::Class::Synthesized,
+            Class::Omitted => palog_import::Class::Omitted,
+            Class::Opaque => palog_import::Class::Opaque,
+        }
+    }
+}
+
+/// What an export may lose, and where the session works.
+#[derive(Debug, Args)]
+pub(crate) struct Limits {
+    /// Refuse if anything is lost to this degree or worse
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) fail_on: Option<Class>,
+    /// Write also if going on without what is lost can do harm
+    #[arg(long)]
+    pub(crate) lossy: bool,
+    /// The directory that the session works in, rather than that of the log
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: Option<String>,
+}
+
+/// Arguments of `palog export`.
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) subject: Subject,
+    /// The form to write
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Vendor,
+    /// The file to write; `-` is standard output
+    #[arg(short, long, value_name = "FILE|-")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+}
+
+/// Arguments of `palog migrate`.
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    #[command(flatten)]
+    pub(crate) subject: Subject,
+    /// The client that goes on
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Vendor,
+    /// The other client's directory [default: $CLAUDE_CONFIG_DIR or ~/.claude, $CODEX_HOME or ~/.codex]
+    #[arg(long, value_name = "HOME")]
+    pub(crate) into: Option<PathBuf>,
+    /// Where the log of a client's session is kept [default: $XDG_DATA_HOME/palog or ~/.local/share/palog]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) logs: Option<PathBuf>,
+    /// Say what would be written and lost, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+}
+
+/// Arguments of `palog diff`.
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// A log, or a vendor's file or directory with one session
+    #[arg(value_name = "A")]
+    pub(crate) first: PathBuf,
+    /// What it is compared with
+    #[arg(value_name = "B")]
+    pub(crate) second: PathBuf,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
 }
 
 /// Arguments of `palog validate`.

@@ -31,6 +31,9 @@ documents! {
     "context": "what the model sees, as messages: palog context --for anthropic",
     "context-openai-responses": "what the model sees, as input: palog context --for openai-responses",
     "transcript": "a session as people read it: palog show",
+    "loss": "what a session lost in another form: palog export",
+    "migration": "how a session was moved: palog migrate",
+    "diff": "what two sessions say differently: palog diff",
     "report": "what an import wrote, read and found: palog import",
     "validation": "what is wrong with logs: palog validate",
     "sessions": "the sessions on a machine: palog ls",
@@ -42,7 +45,7 @@ documents! {
 /// Every schema with the name of its document, made from the types.
 #[cfg(any(test, feature = "schema"))]
 pub(crate) fn made() -> Vec<(String, serde_json::Value)> {
-    use crate::output::{conform, explain, ls, recover, show, validate};
+    use crate::output::{conform, explain, ls, migrate, recover, show, validate};
     use palog::schema::{written, written_with_events};
 
     let of_library = palog::schema::all()
@@ -51,6 +54,9 @@ pub(crate) fn made() -> Vec<(String, serde_json::Value)> {
     let own = [
         ("recovery", written::<recover::Answer<'_>>()),
         ("transcript", written_with_events::<show::Transcript<'_>>("Entry")),
+        ("loss", written::<palog_adapter::export::LossReport>()),
+        ("migration", written::<migrate::Migration>()),
+        ("diff", written::<palog_diff::Comparison>()),
         ("report", written::<palog_adapter::Report>()),
         ("validation", written::<validate::Validation>()),
         ("sessions", written::<ls::Sessions>()),

@@ -72,8 +72,7 @@ pub fn compare(first: Side<'_>, second: Side<'_>) -> Result<Comparison, ExportEr
     let mut ours = facts(first.log, first.blobs)?;
     let mut theirs = facts(second.log, second.blobs)?;
     let mut comparison = Comparison { same: 0, differences: Vec::new() };
-    let fields: Vec<Field> = Field::ALL.iter().copied().collect();
-    for field in fields {
+    for field in Field::ALL.iter().copied() {
         let (a, b) = (ours.remove(&field).unwrap_or_default(), theirs.remove(&field).unwrap_or_default());
         let difference = differ(field, a, b);
         comparison.same += difference.same;

@@ -3,6 +3,7 @@
 pub(crate) mod conform;
 pub(crate) mod explain;
 pub(crate) mod ls;
+pub(crate) mod migrate;
 pub(crate) mod recover;
 pub(crate) mod show;
 pub(crate) mod validate;
