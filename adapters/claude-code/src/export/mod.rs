@@ -23,6 +23,8 @@ use record::{Block, Line, Message, Usage};
 
 /// What the client itself writes where a person stopped a turn.
 const INTERRUPTED: &str = "[Request interrupted by user]";
+/// How much of a prompt is written for the client's list of sessions, in characters.
+const LISTED: usize = 200;
 /// What stands where a prompt was of which nothing can be written.
 const UNREADABLE: &str =
     "[This is a note of the program that moved this session. A message stood here that cannot be read.]";
@@ -64,6 +66,7 @@ pub fn export<R: Read + Seek>(
         number: 0,
         prompt: String::new(),
         turn: false,
+        prompted: None,
         calls: BTreeMap::new(),
         ids: HashSet::new(),
         written: BTreeMap::new(),
@@ -73,7 +76,7 @@ pub fn export<R: Read + Seek>(
     for cue in &cues {
         writer.write(view, cue)?;
     }
-    writer.title(view)
+    writer.close(view)
 }
 
 struct Writer<'w> {
@@ -90,6 +93,8 @@ struct Writer<'w> {
     prompt: String,
     /// A turn is open.
     turn: bool,
+    /// What the user said last.
+    prompted: Option<String>,
     /// The id and the record of each call.
     calls: BTreeMap<String, (String, String)>,
     /// The ids of all calls.
@@ -159,6 +164,7 @@ impl Writer<'_> {
         }
         if said.begins {
             self.begin();
+            self.prompted = last_words(&said.content).or(self.prompted.take());
         }
         self.turn &= said.mark.purpose.as_deref() != Some("interruption");
         let line = Message::User { role: "user", content: said.content };
@@ -522,10 +528,18 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn title<R: Read + Seek>(&mut self, view: &View<'_, R>) -> Result<(), ExportError> {
-        let Some(title) = &view.state.title else { return Ok(()) };
-        let line = json!({"type": "custom-title", "customTitle": title, "sessionId": self.destination.session});
-        writeln!(self.out, "{line}").map_err(ExportError::Write)
+    /// What the client lists a session by.
+    fn close<R: Read + Seek>(&mut self, view: &View<'_, R>) -> Result<(), ExportError> {
+        let session = &self.destination.session;
+        if let Some(title) = &view.state.title {
+            let line = json!({"type": "custom-title", "customTitle": title, "sessionId": session});
+            writeln!(self.out, "{line}").map_err(ExportError::Write)?;
+        }
+        if let (Some(prompt), Some(leaf)) = (&self.prompted, &self.last) {
+            let line = json!({"type": "last-prompt", "lastPrompt": prompt, "leafUuid": leaf, "sessionId": session});
+            writeln!(self.out, "{line}").map_err(ExportError::Write)?;
+        }
+        Ok(())
     }
 
     fn begin(&mut self) {
@@ -658,6 +672,23 @@ fn plain(blocks: Vec<Raw<'static>>) -> Raw<'static> {
         return text.into_owned();
     }
     Raw::of(&blocks)
+}
+
+/// The last text of a content, without what may be long.
+fn last_words(content: &Raw<'_>) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(bound(deserialize = "'de: 'a"))]
+    struct Block<'a> {
+        text: Option<Raw<'a>>,
+    }
+    let text = match content.text() {
+        Some(text) => Some(text.into_owned()),
+        None => {
+            let blocks: Vec<Block<'_>> = serde_json::from_str(content.get()).unwrap_or_default();
+            blocks.iter().rev().find_map(|block| Some(block.text.as_ref()?.text()?.into_owned()))
+        }
+    };
+    text.map(|text| text.chars().take(LISTED).collect())
 }
 
 /// A message of the user's side, ready to be written.

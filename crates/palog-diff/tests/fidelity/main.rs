@@ -4,7 +4,6 @@
 mod matrix;
 mod moves;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use palog_import::Vendor;
@@ -28,6 +27,3 @@ fn stores(vendor: Vendor) -> Vec<PathBuf> {
     assert!(stores.len() >= 25, "{folder}: {}", stores.len());
     stores
 }
-
-/// What a cell of the matrix counts, by field.
-type Cell = BTreeMap<String, u64>;
