@@ -12,6 +12,9 @@ use super::record::{Block, Source};
 const MISSING: &str = "the content is not at hand";
 const FOREIGN: &str = "another provider's, which this one refuses";
 const UNSIGNED: &str = "thinking without a signature of the provider is refused by it";
+const LARGE: &str = "the provider refuses pictures of more than 5 MB";
+/// The largest picture that the provider takes, in bytes.
+const PICTURE: usize = 5 << 20;
 const FORM: &str = "the provider has no such block";
 
 /// The block of a part of a message; `None` and a loss where it has none.
@@ -44,6 +47,10 @@ pub(super) fn block(
             }
         },
         Part::Image { media, data } => match Picture::of(content, data)? {
+            Ok(picture) if picture.size().is_some_and(|size| size > PICTURE) => {
+                losses.declare(Field::PartImage, Class::Omitted, LARGE, Some(event), None);
+                None
+            }
             Ok(Picture::Base64(data)) => {
                 Some(Raw::of(&Block::Image { source: Source::Base64 { media_type: media, data: &data } }))
             }

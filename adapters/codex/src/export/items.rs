@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 const MISSING: &str = "the content is not at hand";
 const FOREIGN: &str = "another provider's, which this one refuses";
+const LARGE: &str = "the provider refuses pictures of more than 20 MB";
+/// The largest picture that the provider takes, in bytes.
+const PICTURE: usize = 20 << 20;
 const FORM: &str = "the client drops a message with such a part";
 
 /// An item.
@@ -126,6 +129,10 @@ pub(super) fn block(
             }
         },
         Part::Image { media, data } if role != Role::Assistant => match Picture::of(content, data)? {
+            Ok(picture) if picture.size().is_some_and(|size| size > PICTURE) => {
+                losses.declare(Field::PartImage, Class::Omitted, LARGE, Some(event), None);
+                None
+            }
             Ok(Picture::Base64(base64)) => {
                 Some(Raw::of(&Block::InputImage { image_url: &format!("data:{media};base64,{base64}") }))
             }

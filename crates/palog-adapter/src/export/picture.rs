@@ -17,6 +17,15 @@ pub enum Picture {
 }
 
 impl Picture {
+    /// Its size in bytes; of an address it is not known.
+    #[must_use]
+    pub fn size(&self) -> Option<usize> {
+        match self {
+            Picture::Base64(base64) => Some(base64.len() / 4 * 3),
+            Picture::Address(_) => None,
+        }
+    }
+
     /// The picture in the data of a part, or why it is not at hand.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use palog::blob::BlobStore;
-use palog::envelope::{ActorKind, Event};
+use palog::envelope::{ActorKind, Event, SrcHow};
 use palog::events::{ApprovalOutcome, Data, MessageAdded, ModelResponse, Part, Role, TurnEnd, Usage};
 use palog::json::Raw;
 use palog::project::{self, Content, Entry, Fate, History, NodeKind, NodeRef};
@@ -681,6 +681,18 @@ impl Plan {
     }
 }
 
+/// Declares that what an event says is not all that the source said.
+fn damage(event: &Event<'_>, losses: &mut Losses) {
+    if event.src.iter().any(|src| src.how == Some(SrcHow::Degraded)) {
+        let why = "bytes that are no text were replaced when the session was read; they are kept in the log's source";
+        losses.declare(Field::PartText, Class::Degraded, why, Some(&event.id), None);
+    }
+    if !event.data.lone_surrogates().is_empty() {
+        let why = "half characters, which no provider takes, are replaced";
+        losses.declare(Field::PartText, Class::Degraded, why, Some(&event.id), None);
+    }
+}
+
 /// What a step holds.
 fn hold<R: Read + Seek>(view: &mut View<'_, R>, step: usize, losses: &mut Losses) -> io::Result<Held> {
     if view.steps[step].node.kind == NodeKind::Compaction {
@@ -698,6 +710,7 @@ fn hold<R: Read + Seek>(view: &mut View<'_, R>, step: usize, losses: &mut Losses
         let why = "the content that the message had before is left out";
         losses.declare(Field::MessageRevised, Class::Degraded, why, Some(id), None);
     }
+    damage(&entry.event()?, losses);
     let (held, unseen) = message(&entry, |_, message, parts| {
         let pieces = parts.iter().map(|part| match part {
             Part::Action { action } if message.role == Role::Assistant => Piece::Call(action.to_string()),
