@@ -10,6 +10,7 @@
 mod calls;
 mod children;
 mod conversation;
+mod export;
 mod first;
 mod forks;
 mod graph;
@@ -29,6 +30,7 @@ pub use palog_adapter::{
     Directory, ImportError, InputReport, Listed, Listing, LogName, LogReport, Options, Output, Report, Stream, Target,
 };
 
+pub use export::{export, place};
 pub use import::import;
 pub use listing::list;
 pub use paths::{Discovery, Session, discover, recognises, session_from_stdin};

@@ -78,6 +78,8 @@ pub(crate) struct Record<'a> {
     pub(crate) custom_title: Option<Str<'a>>,
     #[serde(default, deserialize_with = "lenient_text")]
     pub(crate) ai_title: Option<Str<'a>>,
+    /// What an exporter says of the record.
+    pub(crate) palog: Option<Raw<'a>>,
     pub(crate) summary: Option<Raw<'a>>,
     #[serde(default, deserialize_with = "lenient_read")]
     pub(crate) data: Option<Read<'a, Typed<'a>>>,

@@ -9,6 +9,7 @@
 
 mod calls;
 mod compressed;
+mod export;
 mod first;
 mod hidden;
 mod import;
@@ -28,6 +29,7 @@ pub use palog_adapter::{
     Directory, ImportError, InputReport, Listed, Listing, LogName, LogReport, Options, Output, Report, Stream, Target,
 };
 
+pub use export::{export, place};
 pub use import::import;
 pub use listing::list;
 pub use paths::{Discovery, Session, discover, recognises, session_from_stdin};

@@ -52,6 +52,8 @@ pub(crate) struct Line<'a> {
     pub(crate) id: Option<Str<'a>>,
     /// Of a bare header: there, often `null`.
     pub(crate) instructions: Option<Raw<'a>>,
+    /// What an exporter says of the record.
+    pub(crate) palog: Option<Raw<'a>>,
 }
 
 /// The form that a line has.

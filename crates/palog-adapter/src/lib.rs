@@ -1,10 +1,11 @@
-//! What every importer of agent sessions shares.
+//! What every importer and exporter of agent sessions shares.
 //!
 //! An adapter finds sessions, reads each source as records with their places ([`transcript`]), and appends events to a
 //! [`Log`]. Here is what is the same for all of them: lines are split and damage is recovered ([`framing`]), bytes are kept
 //! beside the log ([`source`]), ids are derived ([`ids`]), what was found is reported ([`report`]), and logs go to a
-//! directory or a stream ([`output`]). What a record *means* is the adapter's alone.
+//! directory or a stream ([`output`]). The way back is in [`export`]. What a record *means* is the adapter's alone.
 
+pub mod export;
 pub mod framing;
 pub mod ids;
 pub mod listing;

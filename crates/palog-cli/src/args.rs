@@ -43,9 +43,15 @@ pub(crate) enum Command {
     ///
     /// To tables: a dataset of Parquet files with a row for each event, action and session,
     /// as spec/parquet.md tells. Logs that are in the dataset already are passed over.
+    ///
+    /// To the form of a client: one session. Calls and results stay calls and results. What
+    /// the other form cannot hold is listed in NAME.losses.json beside the output; a loss that
+    /// could make something be done twice, or a person not be asked, needs --lossy. The
+    /// client's own bytes come back where they are kept beside the log and nothing was added
+    /// to it since.
     #[command(
         verbatim_doc_comment,
-        after_help = "Example: all logs of a directory, to be asked by DuckDB, Polars, PyArrow or Spark\n  palog export logs/ --to parquet -o dataset/"
+        after_help = "Examples: all logs of a directory, to be asked by DuckDB, Polars, PyArrow or Spark; a session for another client\n  palog export logs/ --to parquet -o dataset/\n  palog export session.palog.jsonl --to codex -o session.jsonl"
     )]
     Export(Export),
     /// Checks logs against the format
@@ -84,6 +90,22 @@ pub(crate) enum Command {
     /// given long ago may be missed. Finds the sessions of Claude Code.
     #[command(verbatim_doc_comment, after_help = "Example: what state is each session in?\n  palog ls --recover")]
     Ls(Ls),
+    /// Moves a session to another client, and says how to go on there
+    ///
+    /// Imports the session, writes it into the other client's store under an id of its own,
+    /// and closes the log as transferred. Nothing is overwritten, and nothing is changed in
+    /// the store that the session comes from: do not go on with it there.
+    #[command(
+        verbatim_doc_comment,
+        after_help = "Example: what would be lost?\n  palog migrate ~/.claude --session 3f2a --to codex --dry-run"
+    )]
+    Migrate(Migrate),
+    /// Compares what two sessions say
+    ///
+    /// Messages, calls, results, what is open and what may be done now; ids of events and
+    /// the form of records do not count. Exits with 1 if they differ.
+    #[command(verbatim_doc_comment, after_help = "Example:\n  palog diff one.palog.jsonl two.palog.jsonl")]
+    Diff(Diff),
     /// Says what a diagnostic code or a rule means
     #[command(after_help = "Example:\n  palog explain framing.torn_tail\n  palog explain R-ACT-013")]
     Explain(Explain),
@@ -283,6 +305,38 @@ pub(crate) enum ExportTo {
     ArrowStream,
     /// The lines of the logs, one log after the other
     Jsonl,
+    /// A transcript of Claude Code
+    ClaudeCode,
+    /// A rollout of Codex
+    Codex,
+}
+
+impl ExportTo {
+    /// The client whose form it is.
+    pub(crate) const fn vendor(self) -> Option<palog_import::Vendor> {
+        match self {
+            ExportTo::ClaudeCode => Some(palog_import::Vendor::ClaudeCode),
+            ExportTo::Codex => Some(palog_import::Vendor::Codex),
+            ExportTo::Parquet | ExportTo::ArrowStream | ExportTo::Jsonl => None,
+        }
+    }
+}
+
+/// A client that sessions can be moved to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Client {
+    ClaudeCode,
+    Codex,
+}
+
+impl Client {
+    /// The vendor of the client.
+    pub(crate) const fn vendor(self) -> palog_import::Vendor {
+        match self {
+            Client::ClaudeCode => palog_import::Vendor::ClaudeCode,
+            Client::Codex => palog_import::Vendor::Codex,
+        }
+    }
 }
 
 /// A table, for [`ExportTo::ArrowStream`].
@@ -301,11 +355,48 @@ pub(crate) enum ExportPartition {
     Month,
 }
 
+/// How much of a fact may be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Class {
+    Normalized,
+    Degraded,
+    Synthesized,
+    Omitted,
+    Opaque,
+}
+
+impl Class {
+    /// The class of a loss report.
+    pub(crate) const fn class(self) -> palog_import::Class {
+        match self {
+            Class::Normalized => palog_import::Class::Normalized,
+            Class::Degraded => palog_import::Class::Degraded,
+            Class::Synthesized => palog_import::Class::Synthesized,
+            Class::Omitted => palog_import::Class::Omitted,
+            Class::Opaque => palog_import::Class::Opaque,
+        }
+    }
+}
+
+/// What an export may lose, and where the session works.
+#[derive(Debug, Args)]
+pub(crate) struct Limits {
+    /// Refuse if anything is lost to this degree or worse
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) fail_on: Option<Class>,
+    /// Write also if going on without what is lost can do harm
+    #[arg(long)]
+    pub(crate) lossy: bool,
+    /// The directory that the session works in, rather than that of the log
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: Option<String>,
+}
+
 /// Arguments of `palog export`.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// A log, or a directory with logs; `-` is standard input
-    #[arg(required = true, value_name = "LOG")]
+    /// A log, or a directory with logs; for the form of a client also another client's file or directory; `-` is standard input
+    #[arg(required = true, value_name = "PATH")]
     pub(crate) logs: Vec<PathBuf>,
     /// The form
     #[arg(long, value_name = "FORM")]
@@ -319,7 +410,47 @@ pub(crate) struct Export {
     /// The table of an Arrow stream
     #[arg(long, value_enum, default_value_t)]
     pub(crate) table: ExportTable,
+    /// Of the form of a client: which session or subagent, if there are several; the beginning of its id is enough
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
     /// How the report is printed: to standard error if the output goes to standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// Arguments of `palog migrate`.
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    #[command(flatten)]
+    pub(crate) subject: Subject,
+    /// The client that goes on
+    #[arg(long, value_name = "CLIENT")]
+    pub(crate) to: Client,
+    /// The other client's directory [default: $CLAUDE_CONFIG_DIR or ~/.claude, $CODEX_HOME or ~/.codex]
+    #[arg(long, value_name = "HOME")]
+    pub(crate) into: Option<PathBuf>,
+    /// Where the log of a client's session is kept [default: $XDG_DATA_HOME/palog or ~/.local/share/palog]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) logs: Option<PathBuf>,
+    /// Say what would be written and lost, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+}
+
+/// Arguments of `palog diff`.
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// A log, or a vendor's file or directory with one session
+    #[arg(value_name = "A")]
+    pub(crate) first: PathBuf,
+    /// What it is compared with
+    #[arg(value_name = "B")]
+    pub(crate) second: PathBuf,
+    /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }

@@ -216,6 +216,56 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
     import(terminal, &name, session, chosen.agent)
 }
 
+/// A session whose sources are at hand.
+pub(crate) struct Kept {
+    /// The log.
+    pub(crate) log: Opened,
+    /// Where its sources are kept.
+    pub(crate) sources: Option<PathBuf>,
+    /// Holds what was imported here.
+    _scratch: Option<tempfile::TempDir>,
+}
+
+/// Opens the session that a command is about, with its sources. One of a vendor is imported into `logs`, or into a directory
+/// that goes away with it.
+pub(crate) fn open_kept(terminal: &mut Terminal, subject: &Subject, logs: Option<&Path>) -> Result<Kept, Failure> {
+    let path = subject.path.as_path();
+    let name = path.display().to_string();
+    let is_log = is_dash(path) || name.ends_with(SUFFIX) || {
+        let meta = fs::metadata(path).map_err(|e| Failure::unreadable(&name, &e))?;
+        match (meta.is_dir(), meta.is_file()) {
+            (true, _) => !logs_in(path)?.is_empty(),
+            (_, true) => content_of(path)? != Content::Other,
+            _ => true,
+        }
+    };
+    if is_log {
+        let log = open(terminal, subject)?;
+        let sources = log.path().map(vendors::sources_beside);
+        return Ok(Kept { log, sources, _scratch: None });
+    }
+    let found = discover(path, None)?;
+    let chosen = choose_session(&name, &found.sessions, subject.session.as_deref())?;
+    let session =
+        found.sessions.into_iter().nth(chosen.index).ok_or_else(|| Failure::new(Exit::Bug, "a session is gone"))?;
+    let scratch = match logs {
+        Some(_) => None,
+        None => Some(tempfile::tempdir().map_err(|e| Failure::output(&e))?),
+    };
+    let place = logs.or(scratch.as_ref().map(tempfile::TempDir::path)).unwrap_or(Path::new("."));
+    let mut target = vendors::Directory::new(place);
+    let report = session.import(&mut target, &vendors::Options::default()).map_err(|e| import_failure(&e))?;
+    drop(target);
+    let is_chosen = |log: &&vendors::LogReport| match &chosen.agent {
+        Some(agent) => log.session == *agent,
+        None => log.parent.is_none(),
+    };
+    let path = report.logs.iter().find(is_chosen).and_then(|log| log.path.clone());
+    let path = path.ok_or_else(|| Failure::new(Exit::NothingMatched, format!("{name}: the session has no log")))?;
+    let log = Opened { imported: true, ..open_log(&path)? };
+    Ok(Kept { log, sources: Some(vendors::sources_beside(&path)), _scratch: scratch })
+}
+
 /// Finds the sessions at a path.
 pub(crate) fn discover(path: &Path, only: Option<Vendor>) -> Result<Discovery, Failure> {
     let name = path.display().to_string();

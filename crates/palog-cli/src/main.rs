@@ -64,6 +64,8 @@ fn dispatch(terminal: &mut Terminal, command: &Command) -> Result<Exit, Failure>
         Command::Validate(args) => commands::validate::run(terminal, args),
         Command::State(args) => commands::state::run(terminal, args),
         Command::Recover(args) => commands::recover::run(terminal, args),
+        Command::Diff(args) => commands::diff::run(terminal, args),
+        Command::Migrate(args) => commands::migrate::run(terminal, args),
         Command::Ls(args) => commands::ls::run(terminal, args),
         Command::Explain(args) => commands::explain::run(terminal, args),
         Command::Schema(args) => commands::schema::run(terminal, args),

@@ -32,6 +32,9 @@ documents! {
     "context-openai-responses": "what the model sees, as input: palog context --for openai-responses",
     "context-openai-chat": "what the model sees, as messages of a chat: palog context --for openai-chat",
     "transcript": "a session as people read it: palog show",
+    "loss": "what a session lost in another form: palog export",
+    "migration": "how a session was moved: palog migrate",
+    "diff": "what two sessions say differently: palog diff",
     "report": "what an import wrote, read and found: palog import",
     "export": "what an export to tables wrote and found: palog export",
     "validation": "what is wrong with logs: palog validate",
@@ -44,7 +47,7 @@ documents! {
 /// Every schema with the name of its document, made from the types.
 #[cfg(any(test, feature = "schema"))]
 pub(crate) fn made() -> Vec<(String, serde_json::Value)> {
-    use crate::output::{conform, explain, export, ls, recover, show, validate};
+    use crate::output::{conform, explain, export, ls, migrate, recover, show, validate};
     use palog::schema::{written, written_with_events};
 
     let of_library = palog::schema::all()
@@ -53,6 +56,9 @@ pub(crate) fn made() -> Vec<(String, serde_json::Value)> {
     let own = [
         ("recovery", written::<recover::Answer<'_>>()),
         ("transcript", written_with_events::<show::Transcript<'_>>("Entry")),
+        ("loss", written::<palog_adapter::export::LossReport>()),
+        ("migration", written::<migrate::Migration>()),
+        ("diff", written::<palog_diff::Comparison>()),
         ("report", written::<palog_adapter::Report>()),
         ("export", written::<export::Exported>()),
         ("validation", written::<validate::Validation>()),

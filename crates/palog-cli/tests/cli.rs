@@ -149,6 +149,9 @@ fn help_shows_an_example_of_every_command() {
         "recover",
         "context",
         "ls",
+        "export",
+        "migrate",
+        "diff",
         "explain",
         "schema",
         "conform",
@@ -1053,6 +1056,21 @@ fn what_is_printed_as_json_fits_its_schema() {
     runs.push(("explanation", words(&["explain", "--list"])));
     runs.push(("cases", words(&["conform", "list", &cases])));
     runs.push(("conformance", words(&["conform", "run", &cases, "--filter", "*/faults/*"])));
+    for (at, input) in [&sources, &fixture("codex/compaction/home")].into_iter().enumerate() {
+        for to in ["claude-code", "codex"] {
+            runs.push(("loss", words(&["export", input, "--to", to, "-o", &format!("{to}.{at}.jsonl")])));
+            let home = format!("{to}.{at}");
+            runs.push((
+                "migration",
+                words(&["migrate", input, "--to", to, "--into", &home, "--logs", &home, "--dry-run"]),
+            ));
+            runs.push((
+                "migration",
+                words(&["migrate", input, "--to", to, "--into", &home, "--logs", &format!("{home}.logs")]),
+            ));
+        }
+    }
+    runs.push(("diff", words(&["diff", &fixture("codex/compaction/home"), &fixture(PENDING)])));
     let mut seen = BTreeSet::from(["event"]);
     if cfg!(feature = "parquet") {
         for input in ["varied.palog.jsonl", "bad.palog.jsonl"] {

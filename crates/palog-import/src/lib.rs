@@ -1,4 +1,4 @@
-//! All formats that can become portable agent logs, behind one interface.
+//! All formats that can become portable agent logs, and that logs can become, behind one interface.
 //!
 //! [`discover`] finds the sessions of every vendor below a path, by what is in the files; [`Session::import`] turns one of
 //! them into logs. What a record means is known to the adapters alone.
@@ -11,14 +11,19 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+mod export;
+
 use palog_claude_code as claude_code;
 use palog_codex as codex;
 use palog_hermes as hermes;
 use palog_openclaw::{self as openclaw, pi};
 use palog_opencode as opencode;
 
+pub use export::{Exported, Refused, Subject, Wanted};
+
 // What the functions here take and give, so that their users need no second dependency.
 pub use onto::{OntoError, onto};
+pub use palog_adapter::export::{Class, ExportError, Field, Loss, LossReport, sources_beside};
 pub use palog_adapter::listing::{Listed, Listing, TimeFrom, TitleFrom};
 pub use palog_adapter::resume::{Choice, Question, Resume};
 pub use palog_adapter::{

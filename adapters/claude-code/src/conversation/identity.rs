@@ -74,6 +74,7 @@ pub(super) fn digest(record: &Record<'_>, text: &str) -> u64 {
         ai_title,
         summary,
         data,
+        palog: _,
     } = record;
     let mut hash = DefaultHasher::new();
     if let Some(message) = message {

@@ -84,6 +84,20 @@ fn is_speech(content: &Content<'_>, typed: bool) -> bool {
     known && !blocks.iter().any(of_result)
 }
 
+/// What a record is by the mark of an exporter; `None` where it says nothing of it.
+fn marked(mark: &Mark) -> Option<Said> {
+    Some(match mark.purpose.as_deref()? {
+        "prompt" => Said::Prompt,
+        "notification" => Said::Notification,
+        "command" => Said::Command,
+        "command_output" => Said::CommandOutput,
+        "summary" => Said::Summary,
+        "interruption" => Said::Interruption,
+        "continuation" => Said::Continuation,
+        _ => Said::Reminder,
+    })
+}
+
 /// The first text of a prompt; `None` where the record is something else.
 pub(crate) fn prompt_text<'r>(record: &'r Record<'_>) -> Option<std::borrow::Cow<'r, str>> {
     let (_, content) = message(record).filter(|_| &*record.r#type == "user")?;
@@ -123,7 +137,10 @@ impl Conversation {
 
     pub(super) fn user(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
         let Some((_, content)) = message(here.record) else { return Ok(()) };
-        let said = said(here.record, content);
+        if here.mark.synthesized == Some(Synthesized::NoResult) {
+            return self.no_result(here, content, digest);
+        }
+        let said = marked(&here.mark).unwrap_or_else(|| said(here.record, content));
         let class = match said {
             Said::Prompt => Class::Prompt,
             Said::Result => Class::Result,
@@ -150,8 +167,10 @@ impl Conversation {
             Said::Continuation => ("continuation", ActorKind::Harness),
             Said::Reminder => ("reminder", ActorKind::Harness),
         };
+        let purpose = here.mark.purpose.clone().map_or(Str::from(purpose), Str::from);
+        let actor = here.mark.actor.unwrap_or(actor);
         let parts = self.parts(here, content)?;
-        let added = plain(Role::User, parts, Some(purpose));
+        let added = MessageAdded { purpose: Some(purpose), ..plain(Role::User, parts, None) };
         let id = self.emit(here, actor, parent, added)?;
         if matches!(said, Said::Prompt | Said::Notification) {
             let turn = TurnStarted { turn: here.record.prompt_id.clone(), message: Some(id.hex().into()) };
@@ -213,6 +232,21 @@ impl Conversation {
         self.emit(here, ActorKind::Harness, None, ended).map(drop)
     }
 
+    /// A note that stands where a result would be: the model is told the words, and of the call nothing is told but what the
+    /// exporter knew.
+    fn no_result(&mut self, here: &mut Here<'_>, content: &Content<'_>, digest: u64) -> Written {
+        let Content::Blocks(blocks) = content else { return self.unread(here, "user", digest) };
+        let parent = self.link(here, Class::Result, digest);
+        let told = blocks.iter().filter_map(|block| block.members.content.as_ref());
+        let parts = told.map(|text| Part::Text { text: Value::Inline(text.borrowed()) }).collect();
+        self.emit(here, ActorKind::Importer, parent, plain(Role::Tool, parts, Some("no_result")))?;
+        let call = blocks.iter().find_map(|block| block.members.tool_use_id.as_deref());
+        match (here.mark.end, call.and_then(|call| self.calls.get_mut(call))) {
+            (Some(end), Some((_, action))) => self.ended_by_mark(here, action, end),
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn local_command(&mut self, here: &mut Here<'_>, digest: u64) -> Written {
         let parent = self.link(here, Class::Client, digest);
         let Some(content) = here.record.content.clone() else { return Ok(()) };
@@ -244,8 +278,13 @@ impl Conversation {
         }
         let parent = self.link(here, Class::Response(number), digest);
         let (parts, calls) = self.model_parts(here, content, number)?;
-        let added = MessageAdded { response: Some(response.clone().into()), ..plain(Role::Assistant, parts, None) };
-        self.model_message(here, ActorKind::Model, parent, added, calls)?;
+        let added = MessageAdded {
+            response: Some(response.clone().into()),
+            purpose: here.mark.purpose.clone().map(Str::from),
+            ..plain(Role::Assistant, parts, None)
+        };
+        let actor = here.mark.actor.unwrap_or(ActorKind::Model);
+        self.model_message(here, actor, parent, added, calls)?;
         self.response(here, message, &response, number)?;
         for ended in std::mem::take(&mut self.withdrawn) {
             self.emit(here, ActorKind::Harness, None, ended)?;
@@ -287,6 +326,7 @@ impl Conversation {
                 self.odd(here, "the id or the name of a call cannot be read");
                 continue;
             };
+            let marked = here.mark.call.clone().unwrap_or_default();
             let (args, digest) = match &m.input {
                 Some(input) => (Value::Inline(input.borrowed()), args_digest(input)),
                 None => (missing(), palog::blob::digest(b"")),
@@ -296,8 +336,12 @@ impl Conversation {
                 name: name.clone(),
                 args,
                 args_digest: digest.into(),
-                kind,
-                effect: tools::effect(name).map(|c| Effect { class: Some(c), idempotency_key: None, target: None }),
+                kind: marked.kind.or(kind),
+                effect: marked.class.or(tools::effect(name)).map(|c| Effect {
+                    class: Some(c),
+                    idempotency_key: None,
+                    target: None,
+                }),
                 compensates: None,
             });
         }

@@ -27,6 +27,7 @@ use palog::events::{
 };
 use palog::json::{Omission, Omitted, OmittedReason, Raw, Str, Value};
 use palog::writer::{WriteError, args_digest};
+use palog_adapter::export::{EndMark, Mark, Synthesized};
 use palog_adapter::ids::{self, EventId, Ids, Native};
 use palog_adapter::source::{note, src};
 use palog_adapter::{Records, Span, Taken, Transcript};
@@ -109,6 +110,8 @@ struct Here<'r> {
     /// What it becomes does not hold all that it may say: it is kept as well.
     odd: bool,
     kept: bool,
+    /// What an exporter says of it.
+    mark: Mark,
 }
 
 /// One log while it is written.
@@ -207,7 +210,9 @@ impl Conversation {
             _ => false,
         };
         let time = self.time_of(record, span);
-        let mut here = Here { record, text, exact, span, native, ordinal: 0, time, copied, odd: false, kept: false };
+        let mark = Mark::read(record.palog.as_ref()).unwrap_or_default();
+        let mut here =
+            Here { record, text, exact, span, native, ordinal: 0, time, copied, odd: false, kept: false, mark };
         self.out.count(kind.clone());
         self.out.look_at_text(text, exact, span);
         if !self.is_agent && record.is_sidechain && tree {

@@ -66,21 +66,23 @@ impl Conversation {
                     (None, false, call.to_owned())
                 }
             };
-            let verdict = tools::verdict(
-                name.as_deref(),
-                &text,
-                Facts {
-                    is_error: m.marks_error(),
-                    misread: misread || block.repeated,
-                    background: facts.is_background(),
-                    asked_background: background,
-                    interrupted: facts.is_interrupted(),
-                    status: facts.status.as_deref(),
-                    exit: facts.has_exit(),
-                    structured: structured_text.as_deref(),
-                    denial: denial.as_deref(),
-                },
-            );
+            let verdict = here.mark.end.map(by_mark).unwrap_or_else(|| {
+                tools::verdict(
+                    name.as_deref(),
+                    &text,
+                    Facts {
+                        is_error: m.marks_error(),
+                        misread: misread || block.repeated,
+                        background: facts.is_background(),
+                        asked_background: background,
+                        interrupted: facts.is_interrupted(),
+                        status: facts.status.as_deref(),
+                        exit: facts.has_exit(),
+                        structured: structured_text.as_deref(),
+                        denial: denial.as_deref(),
+                    },
+                )
+            });
             parts.push(Part::Result {
                 action: action.clone().into(),
                 parts: match content {
@@ -88,7 +90,7 @@ impl Conversation {
                     None => Vec::new(),
                 },
                 is_error: m.marks_error().filter(|_| m.is_error.is_some()),
-                r#final: verdict != Verdict::Background,
+                r#final: verdict != Verdict::Background && !here.mark.background,
             });
             outcomes.push(Told { call: call.to_owned(), action, name, verdict });
         }
@@ -146,6 +148,12 @@ impl Conversation {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What an exporter knew of the end of a call.
+    pub(super) fn ended_by_mark(&mut self, here: &mut Here<'_>, action: String, end: EndMark) -> Written {
+        let told = Told { call: String::new(), action, name: None, verdict: by_mark(end) };
+        self.outcome(here, told, &ToolUseResult::default())
     }
 
     /// A result that names the agent which the call started.
@@ -228,6 +236,16 @@ impl Conversation {
             self.emit_from(here, ActorKind::User, None, ended, sources)?;
         }
         Ok(())
+    }
+}
+
+/// What the mark of an exporter says of the end of a call.
+fn by_mark(end: EndMark) -> Verdict {
+    match end {
+        EndMark::Ended { outcome, applied } => Verdict::Ended(outcome, applied),
+        EndMark::DeniedByUser => Verdict::DeniedByUser,
+        EndMark::DeniedByPolicy => Verdict::DeniedByPolicy,
+        EndMark::Open => Verdict::Open,
     }
 }
 

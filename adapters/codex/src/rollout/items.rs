@@ -71,6 +71,16 @@ fn said(item: &Item<'_>) -> Said {
     WRAPPERS.iter().find(|(wrapper, _)| text.starts_with(wrapper)).map_or(Said::Prompt, |(_, said)| *said)
 }
 
+/// What a message is by the mark of an exporter; `None` where it says nothing of it.
+fn marked(mark: &Mark) -> Option<Said> {
+    Some(match mark.purpose.as_deref()? {
+        "prompt" => Said::Prompt,
+        "interruption" => Said::Interruption,
+        "command_output" => Said::CommandOutput,
+        _ => Said::Injected,
+    })
+}
+
 /// The words of a person in an item, if they are such.
 pub(crate) fn typed_prompt(item: &Item<'_>) -> Option<String> {
     let is_message = item.r#type.as_deref() == Some("message") && item.role.as_deref() == Some("user");
@@ -156,7 +166,10 @@ impl Rollout {
         if purpose.is_none() {
             self.calls.spoke();
         }
-        self.emit_with(here, ActorKind::Model, plain(Role::Assistant, parts, purpose), None, ext)
+        let own = here.mark.purpose.clone().map(Str::from);
+        let added = MessageAdded { purpose: own.or(purpose.map(Str::from)), ..plain(Role::Assistant, parts, None) };
+        let actor = here.mark.actor.unwrap_or(ActorKind::Model);
+        self.emit_with(here, actor, added, None, ext)
     }
 
     fn message(&mut self, here: &mut Here<'_>, item: &Item<'_>, raw: &str, summary: bool, kind: &str) -> Written {
@@ -168,6 +181,7 @@ impl Rollout {
             _ => return self.odd(here, kind),
         };
         if role == Role::Assistant {
+            let summary = summary || here.mark.purpose.as_deref() == Some("summary");
             if !summary {
                 self.begin_if_due(here)?;
             }
@@ -177,7 +191,11 @@ impl Rollout {
             self.remember(item, raw, id);
             return Ok(());
         }
-        let said = if role == Role::User { said(item) } else { Said::Reminder };
+        let said = match (marked(&here.mark), role) {
+            (Some(said), _) => said,
+            (None, Role::User) => said(item),
+            (None, _) => Said::Reminder,
+        };
         let parts = self.parts(here, item.content.as_ref())?;
         let directory = if said == Said::Reminder { self.directory_in(item) } else { None };
         let (purpose, actor) = match said {
@@ -188,13 +206,20 @@ impl Rollout {
             Said::Interruption => ("interruption", ActorKind::Harness),
             Said::CommandOutput => ("command_output", ActorKind::Harness),
         };
+        let own = here.mark.purpose.clone();
+        let actor = here.mark.actor.unwrap_or(actor);
+        let added = MessageAdded {
+            purpose: Some(own.clone().map_or(Str::from(purpose), Str::from)),
+            ..plain(role, parts, None)
+        };
         let before = self.before();
-        let id = self.emit(here, actor, plain(role, parts, Some(purpose)))?;
+        let id = self.emit(here, actor, added)?;
         self.remember(item, raw, id);
         if matches!(said, Said::Prompt) {
             self.prompts.push(id);
         }
-        if purpose == "prompt" {
+        let begins = purpose == "prompt" || own.as_deref() == Some("notification") && self.is_due();
+        if begins {
             self.before_prompts.push(before);
             self.begin(here, actor, id)?;
         }
@@ -230,7 +255,8 @@ impl Rollout {
     fn agent_message(&mut self, here: &mut Here<'_>, raw: &str) -> Written {
         let Ok(whole) = Raw::parse(raw) else { return Ok(()) };
         let parts = vec![Part::Opaque(openai(Some("agent_message"), whole))];
-        if self.is_due() && self.known.is_agent {
+        let prompts = self.known.is_agent || here.mark.purpose.as_deref() == Some("prompt");
+        if self.is_due() && prompts {
             let before = self.before();
             let id = self.emit(here, ActorKind::Agent, plain(Role::User, parts, Some("prompt")))?;
             self.before_prompts.push(before);
@@ -280,13 +306,14 @@ impl Rollout {
             None => (missing(), palog::blob::digest(b"")),
         };
         self.spoken(here, vec![Part::Action { action: action.clone().into() }], None, None)?;
+        let marked = here.mark.call.clone().unwrap_or_default();
         let proposed = ActionProposed {
             action: action.into(),
             name: name.into(),
             args,
             args_digest: digest.into(),
-            kind: tools::kind(name, namespace),
-            effect: tools::effect(name, namespace).map(|c| Effect {
+            kind: marked.kind.or(tools::kind(name, namespace)),
+            effect: marked.class.or(tools::effect(name, namespace)).map(|c| Effect {
                 class: Some(c),
                 idempotency_key: None,
                 target: None,
@@ -320,6 +347,7 @@ impl Rollout {
                     }
                     _ => Verdict::Open,
                 };
+                let verdict = here.mark.end.map_or(verdict, by_mark);
                 // What a record before told of its end stands.
                 let verdict = match verdict {
                     Verdict::Background => verdict,
@@ -342,9 +370,26 @@ impl Rollout {
             }
         };
         let parts = self.parts(here, item.output.as_ref())?;
-        let r#final = verdict != Verdict::Background;
+        let r#final = verdict != Verdict::Background && !here.mark.background;
         let result = Part::Result { action: action.clone().into(), parts, is_error: None, r#final };
         self.emit(here, ActorKind::Tool, plain(Role::Tool, vec![result], None))?;
+        self.concluded(here, action, verdict)
+    }
+
+    /// A note that stands where a result would be: the model is told the words, and of the call nothing is told but what the
+    /// exporter knew.
+    pub(super) fn no_result(&mut self, here: &mut Here<'_>, item: Option<&Item<'_>>, kind: &str) -> Written {
+        let Some(output) = item.and_then(|item| item.output.as_ref()) else { return self.odd(here, kind) };
+        let parts = vec![Part::Text { text: Value::Inline(output.borrowed()) }];
+        self.emit(here, ActorKind::Importer, plain(Role::Tool, parts, Some("no_result")))?;
+        let call = item.and_then(|item| item.call_id.as_deref()).and_then(|call| self.calls.action(call));
+        match (here.mark.end, call) {
+            (Some(end), Some(action)) => self.concluded(here, action, by_mark(end)),
+            _ => Ok(()),
+        }
+    }
+
+    fn concluded(&mut self, here: &mut Here<'_>, action: String, verdict: Verdict) -> Written {
         match verdict {
             Verdict::Ended(outcome, applied) => self.ended(here, action, outcome, applied, None),
             Verdict::DeniedByUser => self.denied(here, action, ActorKind::User),
@@ -384,6 +429,16 @@ impl Rollout {
             join: None,
         };
         self.emit(here, by, ended).map(drop)
+    }
+}
+
+/// What the mark of an exporter says of the end of a call.
+fn by_mark(end: EndMark) -> Verdict {
+    match end {
+        EndMark::Ended { outcome, applied } => Verdict::Ended(outcome, applied),
+        EndMark::DeniedByUser => Verdict::DeniedByUser,
+        EndMark::DeniedByPolicy => Verdict::DeniedByPolicy,
+        EndMark::Open => Verdict::Open,
     }
 }
 

@@ -18,6 +18,7 @@ use palog::envelope::{ActorKind, Copy, CopyHow, Draft, SrcHow, Time};
 use palog::events::{ConfigSet, Data, ModelResponse};
 use palog::json::{Raw, Str, Value};
 use palog::writer::WriteError;
+use palog_adapter::export::{EndMark, Mark, Synthesized};
 use palog_adapter::ids::{self, EventId, Ids, Native};
 use palog_adapter::source::src;
 use palog_adapter::{Records, Span, Taken, Transcript};
@@ -95,6 +96,8 @@ struct Here<'r> {
     ordinal: u32,
     time: Option<Time<'r>>,
     copied: bool,
+    /// What an exporter says of it.
+    mark: Mark,
 }
 
 /// The turn that the client works on.
@@ -219,7 +222,8 @@ impl Rollout {
         self.out.look_at_text(text, exact, span);
         let copied = self.headed && self.is_copied(line, span);
         let time = self.time_of(line, form, copied, span);
-        let mut here = Here { text, exact, span, native, ordinal: 0, time, copied };
+        let mark = Mark::read(line.palog.as_ref()).unwrap_or_default();
+        let mut here = Here { text, exact, span, native, ordinal: 0, time, copied, mark };
         if copied {
             let place = Place { kind: Some(kind.clone()), ..self.out.place(span) };
             self.out.info(Code::ForkedPrefix, place);
@@ -244,6 +248,10 @@ impl Rollout {
                 Some(meta) => self.header(&mut here, &meta, &kind)?,
                 None => self.odd(&mut here, &kind)?,
             },
+            _ if here.mark.synthesized == Some(Synthesized::Screen) => self.keep(&mut here, &kind)?,
+            _ if here.mark.synthesized == Some(Synthesized::NoResult) => {
+                self.no_result(&mut here, item.as_ref(), &kind)?
+            }
             (_, Some("response_item"), Some(payload)) => match &item {
                 Some(item) => {
                     let summary = line.metadata.as_ref().is_some_and(|m| m.compaction_output);
@@ -527,7 +535,8 @@ impl Records for Rollout {
         // It is kept here, since more comes of it.
         self.out.count("(other)".into());
         let native = Native::Offset(span.at);
-        let mut here = Here { text, exact, span, native, ordinal: 0, time: None, copied: false };
+        let mark = Mark::default();
+        let mut here = Here { text, exact, span, native, ordinal: 0, time: None, copied: false, mark };
         self.odd(&mut here, "unexpected").map(|()| Taken::Record)
     }
 

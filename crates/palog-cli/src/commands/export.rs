@@ -1,5 +1,6 @@
 //! `palog export`
 
+pub(crate) mod session;
 #[cfg(feature = "parquet")]
 mod tables;
 
@@ -20,8 +21,12 @@ pub(crate) fn run(terminal: &mut Terminal, args: &Export) -> Result<Exit, Failur
     if args.to != ExportTo::Parquet && !args.partition.is_empty() {
         return Err(Failure::new(Exit::Usage, "--partition parts the files of a dataset: it goes with --to parquet"));
     }
+    if let Some(vendor) = args.to.vendor() {
+        return session::run(terminal, args, vendor);
+    }
     let logs = logs(&args.logs)?;
     match args.to {
+        ExportTo::ClaudeCode | ExportTo::Codex => Err(Failure::new(Exit::Bug, "no form of a client")),
         ExportTo::Jsonl => jsonl(&logs, &args.output),
         #[cfg(feature = "parquet")]
         ExportTo::Parquet => tables::dataset(terminal, args, logs),
@@ -62,7 +67,7 @@ fn logs(paths: &[PathBuf]) -> Result<Vec<Log>, Failure> {
     let mut logs = Vec::new();
     for path in paths {
         let name = path.display().to_string();
-        if let Some((opened, content)) = input::stream(path, None)? {
+        if let Some((opened, content)) = input::stream(path)? {
             check(&opened.name, content)?;
             logs.push(Log::Stream(opened));
         } else if path.is_dir() {

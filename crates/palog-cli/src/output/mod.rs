@@ -5,6 +5,7 @@ pub(crate) mod explain;
 #[cfg(any(test, feature = "parquet", feature = "schema"))]
 pub(crate) mod export;
 pub(crate) mod ls;
+pub(crate) mod migrate;
 pub(crate) mod recover;
 pub(crate) mod show;
 pub(crate) mod validate;

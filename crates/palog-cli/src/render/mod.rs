@@ -3,8 +3,10 @@
 pub(crate) mod conform;
 pub(crate) mod context;
 pub(crate) mod diagnostics;
+pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod import;
+pub(crate) mod loss;
 pub(crate) mod ls;
 pub(crate) mod overview;
 pub(crate) mod recover;

@@ -33,25 +33,34 @@ words! {
     }
 }
 
-/// Gets the content of values.
+/// Gets the content of values, wherever it lies (spec 02, "Values").
 #[derive(Debug, Default)]
-pub(super) struct Content<'b> {
+pub struct Content<'b> {
     blobs: Option<&'b BlobStore>,
-    pub(super) faults: Diagnostics,
+    /// What is wrong with the blobs.
+    pub faults: Diagnostics,
 }
 
 impl<'b> Content<'b> {
-    pub(super) fn new(blobs: Option<&'b BlobStore>) -> Self {
+    /// Gets what lies in blobs from `blobs`.
+    #[must_use]
+    pub fn new(blobs: Option<&'b BlobStore>) -> Self {
         Content { blobs, faults: Diagnostics::default() }
     }
 
-    /// A value as the JSON text of a string.
-    pub(super) fn text(&mut self, value: &Value<'_>) -> io::Result<Result<Raw<'static>, LeftOutReason>> {
+    /// A value as the JSON text of a string, or why it is not there.
+    ///
+    /// # Errors
+    /// When a blob cannot be read.
+    pub fn text(&mut self, value: &Value<'_>) -> io::Result<Result<Raw<'static>, LeftOutReason>> {
         Ok(self.json(value)?.map(|json| if json.is_string() { json } else { Raw::string(json.get()) }))
     }
 
-    /// A value as JSON text, with U+FFFD for lone surrogates, which the API refuses.
-    pub(super) fn json(&mut self, value: &Value<'_>) -> io::Result<Result<Raw<'static>, LeftOutReason>> {
+    /// A value as JSON text, with U+FFFD for lone surrogates, which the APIs of providers refuse, or why it is not there.
+    ///
+    /// # Errors
+    /// When a blob cannot be read.
+    pub fn json(&mut self, value: &Value<'_>) -> io::Result<Result<Raw<'static>, LeftOutReason>> {
         let blob = match value {
             Value::Inline(raw) => return Ok(Ok(whole_characters(raw.borrowed()))),
             Value::Omitted(_) => None,
@@ -65,8 +74,11 @@ impl<'b> Content<'b> {
         }))
     }
 
-    /// The content of a blob.
-    pub(super) fn bytes(&mut self, value: &Value<'_>) -> io::Result<Result<Vec<u8>, LeftOutReason>> {
+    /// The content of a blob, or the text of a value that lies in no blob; or why it is not there.
+    ///
+    /// # Errors
+    /// When a blob cannot be read.
+    pub fn bytes(&mut self, value: &Value<'_>) -> io::Result<Result<Vec<u8>, LeftOutReason>> {
         let blob = match value {
             Value::Inline(raw) => return Ok(Ok(raw.get().as_bytes().to_vec())),
             Value::Omitted(omitted) => return Ok(Err(reason(omitted.omitted.reason))),

@@ -94,26 +94,26 @@ struct Compactions {
 /// A log that was read once, and the place in it that a context is asked for.
 #[derive(Debug)]
 pub(super) struct Reading<R> {
-    lines: LineAt<R>,
-    index: PathIndex,
+    pub(super) lines: LineAt<R>,
+    pub(super) index: PathIndex,
     /// Where each action was proposed.
     proposed: HashMap<Key, u64>,
     /// Where each message was revised: seq and place.
     revised: HashMap<Key, Vec<(u64, u64)>>,
     /// The events before this one count.
     limit: u64,
-    path: Vec<NodeRef>,
+    pub(super) path: Vec<NodeRef>,
     /// The event before which the context is asked for, and its response.
     before: Option<(String, Option<String>)>,
     /// What the log goes on from, where it does not hold that.
-    elsewhere: Option<Elsewhere>,
+    pub(super) elsewhere: Option<Elsewhere>,
     pub(super) faults: Diagnostics,
 }
 
 /// A prefix of another log that a log goes on from.
 #[derive(Debug)]
-struct Elsewhere {
-    log: String,
+pub(super) struct Elsewhere {
+    pub(super) log: String,
     event: Option<String>,
 }
 
@@ -298,7 +298,7 @@ impl<R: Read + Seek> Reading<R> {
     }
 
     /// The payload of the last revision of a message, if it is later than the event with the seq `later_than` (R-STA-010).
-    fn revision(&mut self, node: NodeRef, later_than: Option<u64>) -> io::Result<Option<String>> {
+    pub(super) fn revision(&mut self, node: NodeRef, later_than: Option<u64>) -> io::Result<Option<String>> {
         if self.revised.is_empty() {
             return Ok(None);
         }

@@ -57,14 +57,22 @@ impl<R: Read + Seek> LineAt<R> {
 
     /// The event in the line at `offset`, where a first reading found one.
     pub(super) fn event(&mut self, offset: u64) -> io::Result<Event<'_>> {
+        let text = self.text(offset)?;
+        Event::parse(text).map_err(|_| changed())
+    }
+
+    /// The line at `offset`.
+    pub(super) fn text(&mut self, offset: u64) -> io::Result<&str> {
         let step = i64::try_from(i128::from(offset) - i128::from(self.position)).map_err(io::Error::other)?;
         self.input.seek_relative(step)?;
         self.line.clear();
         let limit = LINE_HARD_LIMIT as u64 + 1;
         let read = self.input.by_ref().take(limit).read_until(b'\n', &mut self.line)?;
         self.position = offset + read as u64;
-        let changed = || io::Error::new(io::ErrorKind::InvalidData, "the log was changed while it was read");
-        let text = simdutf8::compat::from_utf8(&self.line).map_err(|_| changed())?;
-        Event::parse(text).map_err(|_| changed())
+        simdutf8::compat::from_utf8(&self.line).map_err(|_| changed())
     }
+}
+
+fn changed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the log was changed while it was read")
 }

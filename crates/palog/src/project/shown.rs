@@ -53,7 +53,8 @@ pub struct Path {
 }
 
 /// The vendor's id of a call: the action without the `#n` that tells reused ids apart (spec 03, "Action").
-pub(super) fn call_id(action: &str) -> &str {
+#[must_use]
+pub fn call_id(action: &str) -> &str {
     match action.rsplit_once('#') {
         Some((id, n)) if !id.is_empty() && !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => id,
         _ => action,
