@@ -95,8 +95,10 @@ pub(crate) fn told(
     logs: &[Planned],
     found: Vec<(usize, palog::diagnostic::Diagnostic)>,
 ) -> Vec<Trouble> {
-    let trouble =
-        |(log, found): (usize, _)| Trouble { input: inputs[logs[log].input].name.clone(), what: What::Line(found) };
+    let trouble = |(log, found): (usize, _)| Trouble {
+        input: inputs[logs[log].input].name.clone(),
+        what: What::Line(Box::new(found)),
+    };
     found.into_iter().map(trouble).collect()
 }
 

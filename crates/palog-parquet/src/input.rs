@@ -192,7 +192,7 @@ pub enum What {
     /// It was not exported.
     Refused(Refusal),
     /// A line is no event, and is kept as one that is none.
-    Line(Diagnostic),
+    Line(Box<Diagnostic>),
 }
 
 #[cfg(test)]

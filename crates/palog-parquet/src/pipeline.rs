@@ -76,12 +76,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// The log whose end is not reached, and what was found in the pieces so far, by the place of the source.
+type Open = (Option<Run>, Vec<(usize, Diagnostic)>);
+
 /// What the workers share.
 struct Shared<'i, S> {
     /// What comes next, and its turn.
     pieces: Mutex<(u64, Pieces<'i>)>,
-    /// The log whose end is not reached, and what was found in the pieces so far.
-    reduced: Gate<(Option<Run>, Vec<(usize, Diagnostic)>)>,
+    reduced: Gate<Open>,
     written: Gate<S>,
     names: &'i [&'i str],
 }

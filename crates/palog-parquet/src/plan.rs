@@ -125,7 +125,7 @@ impl Plan {
                     continue;
                 }
                 let replaces = goes_on(&inputs[at], look.bytes, old.bytes, &old.last_line_sha256)?;
-                if !replaces && !(old.derived && look.head.derived) {
+                if !(replaces || old.derived && look.head.derived) {
                     let other = "the dataset".into();
                     plan.refuse(&inputs[at], Refusal::Diverged { other, log });
                     continue;

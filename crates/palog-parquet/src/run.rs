@@ -23,6 +23,7 @@ pub(crate) struct Parsed<'p> {
 impl<'p> Parsed<'p> {
     pub(crate) fn of(piece: &'p Piece) -> Self {
         let lines: Vec<_> = piece.lines().collect();
+        #[expect(clippy::result_large_err, reason = "an event is larger than a diagnostic")]
         let read = |line: &Result<Line<'p>, &'p Diagnostic>| match line {
             Ok(line) => reader::parse(*line),
             Err(diagnostic) => Err((*diagnostic).clone()),

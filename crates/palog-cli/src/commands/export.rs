@@ -154,15 +154,10 @@ fn jsonl(logs: &[Log], output: &Path) -> Result<Exit, Failure> {
     let mut out = BufWriter::with_capacity(1 << 20, destination.file()?);
     for log in logs {
         let mut lines = Lines::new(log.open()?).of_any_length();
-        loop {
-            match lines.next_line().map_err(|e| Failure::unreadable(&log.name(), &e))? {
-                Next::Line(line) => {
-                    out.write_all(line.bytes)?;
-                    out.write_all(b"\n")?;
-                }
-                // What is behind the last line feed is no part of the log (R-BYT-005); no line is too long here.
-                Next::TornTail(_) | Next::TooLong(_) | Next::End => break,
-            }
+        // What is behind the last line feed is no part of the log (R-BYT-005); no line is too long here.
+        while let Next::Line(line) = lines.next_line().map_err(|e| Failure::unreadable(&log.name(), &e))? {
+            out.write_all(line.bytes)?;
+            out.write_all(b"\n")?;
         }
     }
     out.flush()?;

@@ -117,7 +117,7 @@ fn diagnostics(troubles: impl Iterator<Item = (String, What)>) -> Diagnostics {
         all.push(match what {
             What::Line(mut diagnostic) => {
                 diagnostic.place.input = Some(input);
-                diagnostic
+                *diagnostic
             }
             What::Refused(Refusal::Diverged { other, log }) => Diagnostic::new(Code::Diverged, Severity::Error, place)
                 .because(format!("the log {log} is another one than in {other}; it was not exported"))
