@@ -75,14 +75,14 @@ class ClaudeCode:
         self.prepare(home)
         session = cell["session"]
         out = {}
-        if cell["prompt"]:
+        if cell["prompt"] and "without" not in cell:
             out["listed"] = not screen([self.binary, "--resume"], self.env, [cell["prompt"][:24]], 25)
-        if cell["last"]:
+        if cell["last"] and "without" not in cell:
             out["opened"] = not screen([self.binary, "--resume", session], self.env, [cell["last"][:24]], 25)
         self.model.take()
         run = subprocess.run(
             [self.binary, "-p", "PROBE", "--resume", session, "--output-format", "json"],
-            cwd=CWD, env=self.env, input="", capture_output=True, text=True, timeout=90,
+            cwd=CWD, env=self.env, input="", capture_output=True, text=True, timeout=cell.get("seconds", 90),
         )
         asked = [a["body"] for a in self.model.take() if a["body"].get("tools")]
         try:

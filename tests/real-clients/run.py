@@ -4,6 +4,7 @@
   run.py              all cells; writes results.json
   run.py --short      the cells that are marked so; results.json must not change
   run.py --digests    no client: what palog writes must be what results.json says
+  run.py --required   each member that a client needs, left out one by one, must turn a good cell red
 
 The clients are installed with npm, at the versions in `PINNED`, into $PALOG_CLIENTS (default: ~/.cache/palog/clients). Claude
 Code's is proprietary: nothing of it is kept here. They run in a network namespace that has loopback only, against models.py.
@@ -72,7 +73,7 @@ def move(cell, home, logs):
     assert identical == report["identical"], cell["name"]
     before, after = (palog("recover", str(path), "--format", "json")["verdict"] for path in (source, home))
     return {
-        "session": report["session"], "identical": identical, "sha256": digest(written),
+        "path": os.path.relpath(moved["path"], home), "session": report["session"], "identical": identical, "sha256": digest(written),
         "losses": {loss["field"]: loss["count"] for loss in report["losses"]},
         "verdict": {"before": before, "after": after},
     }
@@ -104,18 +105,18 @@ def flat(messages):
                 args = json.loads(args) if kind == "function_call" else args
             except ValueError:
                 pass
-            out["calls"].append({"id": item["call_id"], "name": item["name"], "args": args})
+            out["calls"].append({"id": item.get("call_id"), "name": item.get("name"), "args": args})
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            out["results"][item["call_id"]] = content(item["output"])
+            out["results"][item.get("call_id")] = content(item.get("output") or [])
         elif kind == "message" and item["role"] in ("user", "assistant"):
             blocks = item["content"]
             for block in [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks:
                 if block["type"] == "tool_use":
-                    out["calls"].append({"id": block["id"], "name": block["name"], "args": block["input"]})
+                    out["calls"].append({"id": block.get("id"), "name": block["name"], "args": block["input"]})
                 elif block["type"] == "tool_result":
-                    out["results"][block["tool_use_id"]] = content(block.get("content", ""))
+                    out["results"][block.get("tool_use_id")] = content(block.get("content", ""))
                     if block.get("is_error"):
-                        out["errors"].append(block["tool_use_id"])
+                        out["errors"].append(block.get("tool_use_id"))
                 else:
                     out["texts"] += content([block])
     return out
@@ -189,10 +190,45 @@ def words(cell):
     return prompts[-1], answers[-1] if answers else ""
 
 
+# What the vendors' clients need, by the place in a record.
+REQUIRED = {
+    "codex": ["timestamp", "type", "payload", "ordinal", "payload.id", "payload.timestamp", "payload.cwd", "payload.originator", "payload.cli_version", "payload.call_id", "payload.name", "payload.arguments", "payload.output", "payload.role", "payload.content"],
+    "claude-code": ["type", "uuid", "parentUuid", "timestamp", "message.id", "message.model", "message.content", "message.content.0.id", "message.content.0.tool_use_id", "message.content.0.type"],
+}
+
+
+def without(line, place):
+    """A record without the member at `place`."""
+    record = json.loads(line)
+    at, *rest = place.split(".")
+    holder = record
+    for step in rest:
+        holder = holder[int(at)] if isinstance(holder, list) and at.isdigit() and len(holder) > int(at) else holder.get(at) if isinstance(holder, dict) else None
+        at = step
+    if isinstance(holder, dict):
+        holder.pop(at, None)
+    return json.dumps(record, ensure_ascii=False)
+
+
+def required(cells, work):
+    """Cells with one member left out of every record; each of them has to be red."""
+    made = []
+    for good in [next(cell for cell in cells if cell["to"] == to and not cell["moved"]["identical"] and "parallel" in cell["shows"]) for to in REQUIRED]:
+        for place in REQUIRED[good["to"]]:
+            cell = dict(good, name=f"{good['name']}-without-{place}", without=place, seconds=20)
+            home = work / "homes" / cell["name"]
+            shutil.copytree(work / "homes" / good["name"], home)
+            file = home / good["moved"]["path"]
+            file.write_text("".join(without(line, place) + "\n" for line in file.read_text().splitlines()))
+            made.append(cell)
+    return made
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--digests", action="store_true")
+    parser.add_argument("--required", action="store_true")
     parser.add_argument("--only")
     args = parser.parse_args()
     if "PALOG" not in os.environ:
@@ -215,6 +251,8 @@ def main():
             cell["session"] = cell["moved"]["session"]
             cell["want"] = expected(cell)
             cell["prompt"], cell["last"] = words(cell)
+        if args.required:
+            cells = required(cells, work)
         results = {}
         if args.digests:
             seen = {}
@@ -235,6 +273,10 @@ def main():
             # A client need not list its own bytes: some of its sessions are not for the list.
             facts = ("opened", "resumed") if moved["identical"] else ("listed", "opened", "resumed")
             faults += [f"not {fact}" for fact in facts if one.get(fact) is False]
+            if args.required:
+                print(f"{'ok ' if faults else 'BAD'} {one['seconds']:5.1f} s  {name}: {(faults or ['nothing is wrong'])[0][:100]}", flush=True)
+                wrong += [] if faults else [f"{name}: it is left out, and nothing is wrong"]
+                continue
             got = flat(one["request"] or [])
             result = {"shows": cell["shows"], **result, "listed": one.get("listed"), "opened": one.get("opened"), "resumed": one.get("resumed")}
             result["request"] = {
@@ -247,7 +289,7 @@ def main():
             wrong += [f"{name}: {fault}" for fault in faults]
             if args.short and not faults and old != result:
                 wrong.append(f"{name}: not what results.json says: {result}")
-    if not (args.short or args.digests or args.only) and not wrong:
+    if not (args.short or args.digests or args.only or args.required) and not wrong:
         document = {"clients": PINNED, "cells": results}
         (LANE / "results.json").write_text(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     for line in wrong:
