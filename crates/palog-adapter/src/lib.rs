@@ -5,6 +5,7 @@
 //! beside the log ([`source`]), ids are derived ([`ids`]), what was found is reported ([`report`]), and logs go to a
 //! directory or a stream ([`output`]). What a record *means* is the adapter's alone.
 
+pub mod compressed;
 #[cfg(feature = "database")]
 pub mod database;
 pub mod framing;

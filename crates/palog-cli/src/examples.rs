@@ -91,11 +91,9 @@ pub(crate) fn example(code: Code) -> Diagnostic {
         }
         Code::Replay | Code::IdReused | Code::BypassedRecord => recorded(source(code, Warning, 6, None)),
         Code::LoneSurrogate | Code::BadTime => source(code, Warning, 3, None),
-        Code::NumberPrecision
-        | Code::TimeBackwards
-        | Code::UsageSuperseded
-        | Code::ForkedPrefix
-        | Code::DuplicateBlob => source(code, Info, 4, None),
+        Code::TimeBackwards | Code::UsageSuperseded | Code::ForkedPrefix | Code::DuplicateBlob => {
+            source(code, Info, 4, None)
+        }
         Code::LegacyHeader => rollout(code, Warning, 1),
         Code::TimeMissing => rollout(code, Info, 2),
         Code::CumulativeReemit => rollout(code, Info, 9),

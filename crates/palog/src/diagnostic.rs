@@ -63,7 +63,6 @@ codes! {
     // inside one record
     BadJson = "json.syntax": "A line is no JSON.", "Compare with another copy of the log; a log is never edited by hand.";
     LoneSurrogate = "json.lone_surrogate": "A string holds an escaped surrogate without its other half.", "The escape is kept. Projections show U+FFFD in its place.";
-    NumberPrecision = "json.number_precision": "A number cannot be held by a binary double.", "The digits are kept as they stand.";
     // version and envelope
     UnsupportedVersion = "version.unsupported": "The log is of a major version that this reader does not know.", "Use a newer palog.";
     NewerMinor = "version.newer_minor": "The log is of a newer minor version.", "It can be read. To append to it, use a newer palog.";
