@@ -219,6 +219,15 @@ mod tests {
         Facts { is_error: Some(true), interrupted: Some(false), structured: Some(structured), ..Facts::default() }
     }
 
+    /// R-EVT-005
+    #[test]
+    fn nothing_is_guessed_of_tools_of_others() {
+        assert_eq!(effect("Read"), Some(EffectClass::ReadLocal));
+        for name in ["mcp__files__Read", "read", "ReadFile", "get_weather", "ListEverything", "Bash"] {
+            assert_eq!(effect(name), None, "{name}");
+        }
+    }
+
     #[test]
     fn what_the_client_writes_is_told_from_what_a_tool_writes() {
         use Verdict::*;

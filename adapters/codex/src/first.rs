@@ -8,8 +8,8 @@ use std::path::Path;
 use palog::json::{Raw, Str};
 use palog_adapter::transcript;
 
-use crate::compressed::{Content, ZSTD};
 use crate::record::{Form, HistoryBase, Line, Meta, looks_like_record, parse};
+use palog_adapter::compressed::{Content, ZSTD};
 
 /// Longest header that is looked for in a file before it is imported, in bytes.
 const LONGEST: u64 = 4 << 20;

@@ -8,7 +8,6 @@
 //! client, and opens nothing for writing but what the [`Target`] gives it.
 
 mod calls;
-mod compressed;
 mod export;
 mod first;
 mod hidden;

@@ -10,10 +10,10 @@ use palog_adapter::ids::{EventId, Ids, Native};
 use palog_adapter::transcript;
 
 use crate::FORMAT;
-use crate::compressed::{Content, ZSTD};
 use crate::paths::{RolloutFile, TRANSCRIPT};
 use crate::record::{Event, Form, HistoryBase, Item, Line, Meta, looks_like_record, parse};
 use crate::usage::{Counts, Info};
+use palog_adapter::compressed::{Content, ZSTD};
 
 /// Tells what records are known by: the id of an item where it comes first, else the offset.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use palog::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use palog_adapter::source::{keep, spooled};
 use palog_adapter::{ImportError, SourceEnd};
 
-use crate::compressed::{Content, ZSTD};
 use crate::paths::RolloutFile;
+use palog_adapter::compressed::{Content, ZSTD};
 
 /// A rollout that is open.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::compressed::{Content, ZSTD};
 use crate::first::First;
 use crate::record::{Form, Line};
 use crate::sidecars::{Role, Sidecar};
+use palog_adapter::compressed::{Content, ZSTD};
 
 /// How much of a file is looked at to tell what it is, in bytes.
 const HEAD: u64 = 256 << 10;

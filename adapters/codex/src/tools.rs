@@ -215,6 +215,20 @@ fn command(text: &str) -> Verdict {
 mod tests {
     use super::*;
 
+    /// R-EVT-005
+    #[test]
+    fn nothing_is_guessed_of_tools_of_others() {
+        assert_eq!(effect("view_image", None), Some(EffectClass::ReadLocal));
+        for (name, namespace) in [
+            ("view_image", Some("mcp__files")),
+            ("read_file", None),
+            ("get_weather", None),
+            ("list", Some("functions")),
+        ] {
+            assert_eq!(effect(name, namespace), None, "{name}");
+        }
+    }
+
     #[test]
     fn what_the_client_writes_is_told_from_what_a_tool_writes() {
         use Verdict::*;

@@ -5,6 +5,7 @@
 //! beside the log ([`source`]), ids are derived ([`ids`]), what was found is reported ([`report`]), and logs go to a
 //! directory or a stream ([`output`]). The way back is in [`export`]. What a record *means* is the adapter's alone.
 
+pub mod compressed;
 pub mod export;
 pub mod framing;
 pub mod ids;

@@ -510,6 +510,9 @@ pub(crate) struct State {
     /// Go on from this snapshot: only the events behind it are taken in
     #[arg(long, value_name = "FILE")]
     pub(crate) from_snapshot: Option<PathBuf>,
+    /// The log that this one was forked from or continues: what it goes on from is taken in first
+    #[arg(long, value_name = "LOG", conflicts_with_all = ["from_snapshot", "snapshot"])]
+    pub(crate) parent: Option<PathBuf>,
 }
 
 /// Arguments of `palog recover`.

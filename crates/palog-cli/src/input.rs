@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use palog::blob::BlobStore;
 use palog::diagnostic::{Code, Diagnostic, Diagnostics, Severity};
 use palog::reader::Reader;
+use palog_adapter::compressed;
 use palog_import::{self as vendors, Discovery, ImportError, Session, Stream, Vendor};
 
 use tempfile::TempDir;
@@ -90,7 +91,7 @@ pub(crate) fn is_dash(path: &Path) -> bool {
 pub(crate) enum Content {
     /// A log of ours.
     Log,
-    /// A compressed file.
+    /// A compressed file that is none of a vendor's.
     Zstd,
     /// Nothing at all.
     Empty,
@@ -140,10 +141,20 @@ pub(crate) fn content_of(path: &Path) -> Result<Content, Failure> {
     head.map(|head| content(&head)).map_err(|e| Failure::unreadable(&path.display().to_string(), &e))
 }
 
-/// The failure for a compressed input.
-pub(crate) fn compressed(name: &str) -> Failure {
-    Failure::new(Exit::Unreadable, format!("{name} is compressed, which this version does not read"))
-        .help(format!("zstd -dc {name} | palog … -"))
+/// The failure for a compressed input that is of nobody.
+pub(crate) fn of_nobody(name: &str) -> Failure {
+    Failure::new(Exit::Unreadable, format!("{name} is compressed, and holds neither a log nor a session that is known"))
+        .help(format!("zstd -dc {name} | head -c 200"))
+}
+
+/// A compressed log, as its content (spec 01, "Files"). `blobs` is where its large values lie.
+fn unpacked(name: &str, from: impl Read, blobs: Option<BlobStore>) -> Result<Opened, Failure> {
+    let mut opened = spool(name, compressed::Content::of(from))?;
+    let head = vendors::head(&mut opened.file).and_then(|head| opened.file.rewind().map(|()| head));
+    if content(&head.map_err(|e| opened.unreadable(&e))?) == Content::Log {
+        return Ok(Opened { blobs, ..opened });
+    }
+    Err(of_nobody(name))
 }
 
 /// Opens a log for [`validate`](crate::commands::validate): nothing but a log is accepted, whatever stands in it.
@@ -160,6 +171,10 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
     }
     if !meta.is_file() {
         return spool(&name, file);
+    }
+    if content_of(path)? == Content::Zstd {
+        // Blobs lie beside the log under its own name.
+        return unpacked(&name, file, Some(BlobStore::beside(&path.with_extension(""))));
     }
     Ok(Opened {
         blobs: Some(BlobStore::beside(path)),
@@ -178,7 +193,7 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
     if let Some((opened, content)) = stream(path)? {
         return match content {
             Content::Log => opened.of_session(wanted),
-            Content::Zstd => Err(compressed(&path.display().to_string())),
+            Content::Zstd => unpacked(&opened.name, &opened.file, None),
             Content::Empty => Err(Failure::new(Exit::Unreadable, format!("{} is empty", opened.name))),
             Content::Other => {
                 let name = opened.name.clone();
@@ -199,8 +214,7 @@ pub(crate) fn open(terminal: &mut Terminal, subject: &Subject) -> Result<Opened,
         }
     } else {
         match content_of(path)? {
-            Content::Log => return open_log(path).and_then(|log| log.of_session(wanted)),
-            Content::Zstd => return Err(compressed(&name)),
+            Content::Log | Content::Zstd => return open_log(path).and_then(|log| log.of_session(wanted)),
             Content::Empty => return Err(Failure::new(Exit::Unreadable, format!("{name} is empty"))),
             Content::Other if name.ends_with(SUFFIX) => return open_log(path),
             Content::Other => {}

@@ -1283,12 +1283,34 @@ fn what_a_file_is_its_content_tells() {
     drop(pipe);
     let slow = Run::of(child.wait_with_output().expect("it ends"));
     assert_eq!(slow.json()["verdict"], "needs_reconcile");
-    // What is compressed and nobody's is told so, and so is what only looks like a session.
-    let other = packed(log(&varied()).as_bytes());
+    // A compressed log is the log.
+    let plain = log(&varied());
+    let other = packed(plain.as_bytes());
+    bench.file("f.palog.jsonl", plain.as_bytes());
     bench.file("f.palog.jsonl.zst", &other);
-    for run in [bench.run(&["state", "f.palog.jsonl.zst"]), bench.pipe(&["state", "-"], &other)] {
-        assert!(run.code == 3 && run.err.contains("is compressed"), "{}", run.err);
+    for command in ["state", "show", "validate", "context"] {
+        let own = bench.run(&[command, "f.palog.jsonl", "--format", "json"]);
+        assert!(own.code == 0 && own.out.len() > 100, "{command}: {}", own.err);
+        for run in [
+            bench.run(&[command, "f.palog.jsonl.zst", "--format", "json"]),
+            bench.pipe(&[command, "-", "--format", "json"], &other),
+        ] {
+            assert_eq!(
+                (run.code, run.out.replace("f.palog.jsonl.zst", "f.palog.jsonl")),
+                (0, own.out.clone()),
+                "{command}"
+            );
+        }
     }
+    // What is compressed and nobody's is told so, and so is what only looks like a session.
+    let other = packed(b"{\"a\":1}\n");
+    bench.file("g.jsonl.zst", &other);
+    for run in [bench.run(&["state", "g.jsonl.zst"]), bench.pipe(&["state", "-"], &other)] {
+        assert!(run.code == 3 && run.err.contains("is compressed, and holds neither"), "{}", run.err);
+    }
+    bench.file("h.palog.jsonl.zst", &packed(plain.as_bytes())[..200]);
+    let torn = bench.run(&["state", "h.palog.jsonl.zst"]);
+    assert!(torn.code == 3 && torn.err.contains("damaged"), "{}", torn.err);
     for (from, name) in [("codex", "a.jsonl"), ("claude-code", "b.txt")] {
         assert_eq!(bench.run(&["import", name, "--from", from, "-o", "none/"]).code, 3, "{name}");
         assert_eq!(bench.run(&["import", name, "-o", "some/"]).code, 0, "{name}");
@@ -1349,6 +1371,7 @@ fn the_page_for_a_command_of_codex_that_was_waiting_or_running() {
     assert_eq!(twin.json()["verdict"], "needs_reconcile");
 }
 
+/// R-CNF-001: a report says which version is kept.
 #[test]
 fn cases_are_run_and_counted() {
     let bench = Bench::new();

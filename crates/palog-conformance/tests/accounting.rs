@@ -93,6 +93,23 @@ fn kept_and_told(source: &Path) -> Result<(), String> {
         for (name, bytes) in &log.sources {
             told(log, name, bytes).map_err(|why| format!("{session}: {name}: {why}"))?;
         }
+        message_first(log).map_err(|why| format!("{session}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// The message of a record stands before what else the record says (R-ENV-024).
+fn message_first(log: &Log) -> Result<(), String> {
+    for record in log.records() {
+        // An event that several records tell stands where the last of them does.
+        let mut own =
+            record.events.iter().map(|n| &log.events[*n]).filter(|event| json::list(event, "/src").len() == 1);
+        if let Some(at) = own.clone().position(|event| event["type"] == "message.added")
+            && at > 0
+        {
+            let first = own.next().map(|event| event["type"].to_string()).unwrap_or_default();
+            return Err(format!("of the record at {} {first} stands before its message", record.at));
+        }
     }
     Ok(())
 }
@@ -158,7 +175,7 @@ fn silent(bytes: &[u8], from: u64, to: u64) -> Result<(), String> {
     }
 }
 
-/// The same files, at another place, give the same bytes.
+/// The same files, at another place and a later time, give the same bytes (R-ENV-023).
 fn same_again(source: &Path) -> Result<(), String> {
     let (first, second, elsewhere) = (scratch()?, scratch()?, scratch()?);
     let copy = elsewhere.path().join(source.file_name().unwrap_or_default());
@@ -190,7 +207,7 @@ fn same_again(source: &Path) -> Result<(), String> {
     }
 }
 
-/// Each prefix of whole records gives a log that is a prefix, but for the closing block.
+/// Each prefix of whole records gives a log that is a prefix, but for the closing block (R-EVT-002).
 fn grows(transcript: &Path) -> Result<(), String> {
     let whole = fs::read(transcript).map_err(|e| e.to_string())?;
     let folder = scratch()?;

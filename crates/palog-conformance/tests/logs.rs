@@ -77,6 +77,37 @@ fn each_log_is_as_sound_as_its_case_says() {
     assert!(sound > 200);
 }
 
+/// The table of questions in spec 07 names the cases that there are, and each question has one.
+#[test]
+fn every_question_after_a_crash_has_a_case() {
+    let text = spec("07-conformance.md");
+    let table = text.split("### Questions after a crash").nth(1).expect("the table");
+    let rows: Vec<&str> =
+        table.lines().skip_while(|line| !line.starts_with("| 1.")).take_while(|l| l.starts_with('|')).collect();
+    assert_eq!(rows.len(), 13);
+    let mut named = BTreeSet::new();
+    let cases: BTreeMap<String, (Case, LogCase)> =
+        cases().into_iter().map(|(case, log)| (case.id.clone(), (case, log))).collect();
+    for (row, number) in rows.iter().zip(1..) {
+        assert!(row.starts_with(&format!("| {number}. ")), "{row}");
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let of_row: Vec<&str> = cells[2].split('`').skip(1).step_by(2).collect();
+        let mut states = 0;
+        for name in of_row {
+            assert!(name.starts_with(&format!("{number:02}-")), "{name} in {row}");
+            let id = format!("recover/hard-questions/{name}");
+            let (_, log) = cases.get(&id).unwrap_or_else(|| panic!("there is no case {id}"));
+            assert!(log.verdict().is_some(), "{id} expects no recovery");
+            states += usize::from(log.expected.state.is_some());
+            named.insert(id);
+        }
+        assert!(states > 0, "no case expects a state: {row}");
+    }
+    let left_out: Vec<&String> =
+        cases.keys().filter(|id| id.starts_with("recover/hard-questions/") && !named.contains(*id)).collect();
+    assert!(left_out.is_empty(), "the table lacks {left_out:?}");
+}
+
 /// Every verdict, every phase and every row of the tables has cases.
 #[test]
 fn the_cases_are_of_all_kinds() {

@@ -160,6 +160,26 @@ mod tests {
     use crate::envelope::{ActorKind, Event};
     use crate::events::{MessageAdded, Part, Role};
 
+    /// R-BYT-014
+    #[test]
+    fn the_media_type_says_how_a_value_is_had_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = BlobStore::beside(&folder.path().join("x.palog.jsonl"));
+        for (value, media, bytes) in [
+            (r#""a\nb""#, "text/plain; charset=utf-8", "a\nb"),
+            // Written in another way than one would write these characters.
+            (r#""\u0061""#, "application/json", r#""\u0061""#),
+            (r#""\ud800""#, "application/json", r#""\ud800""#),
+            (r#"{"n": 1.0}"#, "application/json", r#"{"n": 1.0}"#),
+        ] {
+            let raw: Raw<'_> = serde_json::from_str(value).expect("JSON");
+            let blob = to_blob(&store, &raw).expect("it is stored");
+            assert_eq!(&*blob.media, media, "{value}");
+            let path = store.path(&blob.digest).expect("a digest");
+            assert_eq!(std::fs::read(path).expect("a blob"), bytes.as_bytes(), "{value}");
+        }
+    }
+
     /// R-BYT-010
     #[test]
     fn as_many_values_move_as_are_needed_and_the_largest_first() {

@@ -182,7 +182,8 @@ wire! {
 pub struct Context<'c> {
     /// The time; without one, nothing expires and no look-up is due.
     pub now: Option<Time<'c>>,
-    /// What look-ups have just seen. `owner_alive` here is a live holder; in the log it is only a file that says so.
+    /// What look-ups have just seen. `owner_alive` of this session here is a live holder; in the log it is only a file that
+    /// says so.
     pub observations: &'c [Observation],
     /// What a worker would have; what it does not name is not compared.
     pub environment: Option<&'c Environment>,
@@ -289,7 +290,9 @@ pub fn recover(state: &State, context: &Context<'_>) -> Recovery {
 
 /// Who else holds the session at the moment, and how that is known (R-REC-003, R-REC-028).
 fn holder(state: &State, context: &Context<'_>) -> Option<String> {
-    if let Some(owner) = context.observations.iter().find(|o| o.fact == "owner_alive") {
+    let is_of_this = |subject: &String| [&state.session, &state.log].contains(&&Some(subject.clone()));
+    let alive = |o: &&Observation| o.fact == "owner_alive" && o.subject.as_ref().is_none_or(is_of_this);
+    if let Some(owner) = context.observations.iter().find(alive) {
         return Some(format!("A look-up ({}) shows that its holder is alive.", owner.source));
     }
     let lease = state.lease.as_ref()?;

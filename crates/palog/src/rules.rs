@@ -63,7 +63,7 @@ pub const fn of(code: Code) -> &'static [&'static str] {
         Code::CommandRepeated => &["R-WRK-004"],
         Code::StaleCommand => &["R-WRK-005"],
         Code::UnknownSubject => &["R-WRK-007"],
-        Code::CheckpointMismatch => &["R-WLD-001"],
+        Code::CheckpointMismatch => &["R-WLD-001", "R-WLD-004"],
         Code::ParentMissing => &["R-FAM-001"],
         Code::SharedWorkspace => &["R-FAM-003"],
         Code::UnknownInput | Code::QueuedPrompt => &["R-TRN-009"],
@@ -323,6 +323,10 @@ pub const RULES: &[Rule] = &[
     rule("R-WLD-001", "A checkpoint is a fact that is checked against the state, and never replaces it."),
     rule("R-WLD-002", "Of several records of the workspace, or of one artifact, the last one counts."),
     rule("R-WLD-003", "A resource is held until it is released."),
+    rule(
+        "R-WLD-004",
+        "The digest of a state is taken of a text that is made for it alone, and that no later minor version changes.",
+    ),
     // recovery
     rule(
         "R-REC-001",

@@ -1,6 +1,7 @@
 //! The state that events reduce to (spec 04). Every scalar is a string or a boolean, so that no implementation trips over
 //! numbers; what is absent is left out, never null.
 
+mod digest;
 mod held;
 
 use std::collections::BTreeMap;
@@ -385,7 +386,7 @@ wire! {
     pub struct Observation {
         /// What was seen.
         fact: String,
-        /// The action or child that it is about.
+        /// The action, child or session that it is about; absent = that of the log.
         subject?: String,
         /// When it was seen to be so.
         as_of?: String,

@@ -448,6 +448,21 @@ fn the_rules_of_the_code_are_those_of_the_specification() {
     }
 }
 
+/// A code that nothing can find is a promise that nobody keeps.
+#[test]
+fn every_code_is_found_by_something() {
+    let named = sources();
+    // The tables of all codes find nothing.
+    let tables = ["pub const RULES", "fn example(", "json.syntax"];
+    let finders: Vec<&String> = named.iter().filter(|text| !tables.iter().any(|table| text.contains(table))).collect();
+    for code in Code::ALL {
+        let name = format!("Code::{code:?}");
+        let is_whole = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
+        let found = finders.iter().any(|text| text.split(&*name).skip(1).any(is_whole));
+        assert!(found, "nothing finds {code} ({name})");
+    }
+}
+
 /// All source files of the workspace's crates.
 fn sources() -> Vec<String> {
     fn below(folder: &Path, found: &mut Vec<String>) {
@@ -488,6 +503,56 @@ fn case_rules() -> Vec<String> {
     found
 }
 
+/// The tests of the workspace's crates: what stands in folders and files of that name, and behind `cfg(test)`.
+fn tests() -> Vec<String> {
+    fn below(folder: &Path, all: bool, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.expect("an entry").path();
+            let named = path.file_stem().is_some_and(|name| name == "tests");
+            if path.is_dir() {
+                below(&path, all || named, found);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = read(&path);
+                let start = if all || named { Some(0) } else { text.find("#[cfg(test)]") };
+                found.extend(start.map(|start| text[start..].to_owned()));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for crates in ["crates", "adapters"] {
+        for entry in fs::read_dir(root().join(crates)).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            below(&path.join("src"), false, &mut found);
+            below(&path.join("tests"), true, &mut found);
+        }
+    }
+    found
+}
+
+/// Rules that bind what neither a log nor a program shows: nothing can test them from outside.
+const OUT_OF_SIGHT: [&str; 3] = [
+    // What is a secret.
+    "R-ENV-021",
+    // What was not written.
+    "R-EVT-003",
+    // When something acted.
+    "R-EVT-006",
+];
+
+/// A rule that nothing tests is a wish.
+#[test]
+fn every_rule_is_named_by_a_case_or_a_test() {
+    let (cases, tests) = (case_rules(), tests());
+    let this = read(&root().join("crates/palog/tests/spec_examples.rs"));
+    let named = |id: &str| {
+        cases.iter().any(|case| case == id)
+            || tests.iter().any(|test| *test != this && test.contains(id))
+            || id == "R-CNF-002"
+    };
+    let wishes: Vec<String> = rules().into_keys().filter(|id| !named(id)).collect();
+    assert_eq!(wishes, OUT_OF_SIGHT, "rules that no case and no test names");
+}
+
 /// `reserved.toml`.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -519,6 +584,7 @@ fn list(name: &str, items: impl IntoIterator<Item = impl AsRef<str>>) -> String 
     text + "\n]\n"
 }
 
+/// R-CNF-002
 #[test]
 fn reserved_names_hold_all_names() {
     let path = root().join("spec/reserved.toml");

@@ -93,7 +93,9 @@ fn check(name: &str, content: Content) -> Result<(), Failure> {
     match content {
         Content::Log => Ok(()),
         Content::Other if name.ends_with(input::SUFFIX) => Ok(()),
-        Content::Zstd => Err(input::compressed(name)),
+        Content::Zstd => {
+            Err(Failure::new(Exit::Unreadable, format!("{name} is compressed")).help(format!("zstd -d {name}")))
+        }
         Content::Empty => Err(Failure::new(Exit::Unreadable, format!("{name} is empty"))),
         Content::Other => Err(Failure::new(Exit::Unreadable, format!("{name} is no log")).help(import(name))),
     }

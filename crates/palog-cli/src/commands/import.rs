@@ -14,7 +14,7 @@ use palog_import::{
 use crate::args::{Format, Import};
 use crate::choice::{Candidate, candidates, choose, choose_session};
 use crate::exit::{Exit, Failure};
-use crate::input::{self, Content, SUFFIX, compressed, import_failure, is_dash};
+use crate::input::{self, Content, SUFFIX, import_failure, is_dash, of_nobody};
 use crate::progress::Progress;
 use crate::render;
 use crate::render::diagnostics::Sources;
@@ -219,7 +219,7 @@ fn check(name: &str, content: Content) -> Result<(), Failure> {
             Err(Failure::new(Exit::Usage, format!("{name} is a log of palog already"))
                 .help(format!("palog show {name}")))
         }
-        Content::Zstd => Err(compressed(name)),
+        Content::Zstd => Err(of_nobody(name)),
         Content::Empty => Err(Failure::new(Exit::Unreadable, format!("{name} is empty"))),
         Content::Other => Ok(()),
     }

@@ -11,7 +11,7 @@ use palog::reduce::Reducer;
 use crate::args::{Format, State};
 use crate::commands::show::diverged;
 use crate::exit::{Exit, Failure};
-use crate::input;
+use crate::input::{self, Opened};
 use crate::render;
 use crate::render::overview::Overview;
 use crate::terminal::Terminal;
@@ -24,6 +24,8 @@ pub(crate) fn run(terminal: &mut Terminal, args: &State) -> Result<Exit, Failure
         None => log.reader()?,
         Some(cursor) => Reader::after(log.start()?, cursor).map_err(|e| diverged(&log, e))?,
     };
+    let mut parent = args.parent.as_deref().map(input::open_log).transpose()?;
+    let of_parent = parent.as_ref().map(name_of).transpose()?;
     let mut reached = args.at.is_none_or(|at| last.is_some_and(|cursor| cursor.seq == at));
     let read = loop {
         match reader.next() {
@@ -32,6 +34,9 @@ pub(crate) fn run(terminal: &mut Terminal, args: &State) -> Result<Exit, Failure
             Ok(Some(Item::Event(event, line))) => {
                 if args.at.is_some_and(|at| event.seq > at) {
                     break Ok(());
+                }
+                if let Some(parent) = parent.take() {
+                    reducer = Reducer::going_on_from(parent.start()?, &event).map_err(|e| parent.unreadable(&e))?;
                 }
                 reached |= args.at == Some(event.seq);
                 reducer.apply(&event, Some(&line));
@@ -45,6 +50,11 @@ pub(crate) fn run(terminal: &mut Terminal, args: &State) -> Result<Exit, Failure
     read.map_err(|e| log.unreadable(&e))?;
     let snapshot = args.snapshot.as_deref().zip(last).map(|(path, cursor)| (path, reducer.snapshot(cursor)));
     let (state, faults) = reducer.finish();
+    if let Some((name, id)) = of_parent
+        && state.parent.as_ref().map(|named| &named.log) != id.as_ref()
+    {
+        return Err(Failure::new(Exit::Usage, format!("{name} is not the parent of {}", log.name)));
+    }
     input::tell_faults(terminal, &log, &faults)?;
     if let (false, Some(at)) = (reached, args.at) {
         return Err(Failure::new(
@@ -73,6 +83,15 @@ pub(crate) fn run(terminal: &mut Terminal, args: &State) -> Result<Exit, Failure
         }
     }
     Ok(Exit::Ok)
+}
+
+/// What the user called a log, and its id.
+fn name_of(log: &Opened) -> Result<(String, Option<String>), Failure> {
+    let first = log.reader()?.next().map_err(|e| log.unreadable(&e))?.and_then(|item| match item {
+        Item::Event(event, _) => Some(event.log.to_string()),
+        Item::Fault(_) => None,
+    });
+    Ok((log.name.clone(), first))
 }
 
 /// Writes a snapshot, in place of an older one or where nothing is. Whatever else stands there is left alone.

@@ -181,7 +181,7 @@ wire! {
     pub struct ObservationRecorded<'a> {
         /// What was seen: `waiting`, `busy`, `idle`, `owner_alive`, `task`, `output` … (open).
         fact: Str<'a>,
-        /// The action or child that it is about.
+        /// The action, child or session that it is about; absent = that of the log.
         subject?: Str<'a>,
         /// When it was seen to be so.
         as_of?: Time<'a>,

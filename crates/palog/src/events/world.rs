@@ -70,7 +70,7 @@ wire! {
         pending?: Intent<'a>,
         /// The actions that may act, and those whose outcome the work rests on.
         effects: Vec<Standing<'a>>,
-        /// Digest of the state, as its writer wrote it.
+        /// Digest of the state before it.
         state_digest?: Str<'a>,
     }
 

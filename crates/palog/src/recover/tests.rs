@@ -108,6 +108,11 @@ fn with_a_live_holder_everybody_else_waits() {
     assert_eq!(owed(&recovery, "s"), [(Decision::Wait, "R-REC-003".to_owned(), true)]);
     let recovery = recover(&Log::live().prompt("p").state(), &Context::new().seen(&alive));
     assert!(recovery.obligations.iter().all(|o| o.decision == Decision::Wait), "its work is the holder's");
+    let of = |subject: &str| {
+        let seen = Observation { subject: Some(subject.to_owned()), ..seen("owner_alive", "2026-01-01T00:00:00Z") };
+        recover(&Log::live().prompt("p").state(), &Context::new().seen(&[seen])).verdict
+    };
+    assert_eq!([of("s"), of("l"), of("other")], [Verdict::Owned, Verdict::Owned, Verdict::Ready]);
     let file = json!({"fact": "owner_alive", "source": "pid", "as_of": "2026-01-01T00:00:00Z"});
     verdict(&silent("unknown").add("observation.recorded", file), Verdict::NeedsReconcile, "R-REC-004");
 }

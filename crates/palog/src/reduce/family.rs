@@ -38,11 +38,8 @@ pub fn reduce_with_parent(parent: impl Read, log: impl Read) -> io::Result<(Stat
     while let Some(item) = reader.next()? {
         match item {
             Item::Event(event, line) => {
-                if let (Some(parent), Ok(Data::LogOpened(opened))) = (parent.take(), event.data())
-                    && let Some(found) =
-                        up_to(parent, opened.parent.as_ref().and_then(|parent| parent.event.as_deref()))?
-                {
-                    reducer = Reducer::after_parent(found);
+                if let Some(parent) = parent.take() {
+                    reducer = Reducer::going_on_from(parent, &event)?;
                 }
                 reducer.apply(&event, Some(&line));
             }
@@ -71,6 +68,17 @@ fn up_to(log: impl Read, last: Option<&str>) -> io::Result<Option<Reducer>> {
 }
 
 impl Reducer {
+    /// Starts the log that begins with `first` and goes on from `parent`: of that, the events up to the one that `first` names,
+    /// or all, are taken in (R-FAM-001). A parent that does not have this event is left out.
+    ///
+    /// # Errors
+    /// When the parent cannot be read. Whatever stands in it is no error.
+    pub fn going_on_from(parent: impl Read, first: &Event<'_>) -> io::Result<Self> {
+        let Ok(Data::LogOpened(opened)) = first.data() else { return Ok(Reducer::new()) };
+        let last = opened.parent.as_ref().and_then(|parent| parent.event.as_deref());
+        Ok(up_to(parent, last)?.map_or_else(Reducer::new, Reducer::after_parent))
+    }
+
     /// Starts a log that goes on from `parent`, which has taken in its own log up to the event that the new one names
     /// (R-FAM-001). A log that turns out to be no fork or continuation of it is reduced by itself.
     #[must_use]

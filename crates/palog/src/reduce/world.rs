@@ -193,6 +193,9 @@ impl Check<'_> {
         }
         self.steps(&mut flaws);
         self.effects(&mut flaws);
+        if data.state_digest.as_deref().is_some_and(|stated| stated != state.digest()) {
+            flaws.push("the digest of the state is another".into());
+        }
         flaws
     }
 

@@ -175,7 +175,7 @@ fn a_resource_is_held_until_it_is_released() {
     assert!(!held.add("resource.released", json!({"resource": "x"})).state().resources[0].held);
 }
 
-/// R-WLD-001
+/// R-WLD-001, R-WLD-004
 #[test]
 fn a_checkpoint_is_checked_and_replaces_nothing() {
     let base = || {
@@ -221,6 +221,21 @@ fn a_checkpoint_is_checked_and_replaces_nothing() {
         let flaws = checkpoint(data).flaws;
         assert!(flaws.iter().any(|flaw| flaw.contains(says)), "{member}: {flaws:?} does not say {says:?}");
     }
+    // Taken of the lines of R-WLD-004 by hand.
+    let lines = concat!(
+        "[\"epoch\",\"4\"]\n",
+        "[\"action\",\"a\",\"1\",\"awaiting\",\"no\"]\n",
+        "[\"action\",\"b\",\"1\",\"running\",\"unknown\"]\n",
+        "[\"approval\",\"ap\",\"open\"]\n",
+        "[\"task\",\"t\",\"open\",\"1\"]\n",
+        "[\"step\",\"s\",\"done\"]\n",
+        "[\"step\",\"u\",\"pending\"]\n",
+    );
+    let mut digested = good.clone();
+    digested["state_digest"] = crate::blob::digest(lines.as_bytes()).into();
+    assert_eq!(checkpoint(digested.clone()).flaws, Vec::<String>::new());
+    let other = base().end("b", "succeeded", "yes").add("checkpoint.created", digested).state();
+    assert!(other.checkpoints[0].flaws.iter().any(|flaw| flaw.contains("digest of the state")));
     let mut lie = good;
     lie["effects"] = json!([{"action": "b", "state": "succeeded"}]);
     let log = base().add("checkpoint.created", lie);

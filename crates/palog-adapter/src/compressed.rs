@@ -1,4 +1,4 @@
-//! Compressed rollouts.
+//! Files that are compressed with Zstandard.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -6,11 +6,11 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 /// The beginning of a file in the format of zstd.
-pub(crate) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+pub const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// The content of a compressed file: that of all its frames, one after the other. A frame whose checksum is not that of its
-/// content is an error.
-pub(crate) struct Content<R> {
+/// content, or that ends too early, is an error of reading.
+pub struct Content<R> {
     input: BufReader<R>,
     decoder: FrameDecoder,
     /// A frame has begun and was not read to its end.
@@ -18,7 +18,8 @@ pub(crate) struct Content<R> {
 }
 
 impl<R: Read> Content<R> {
-    pub(crate) fn of(input: R) -> Self {
+    /// The content of `input`; nothing is read yet.
+    pub fn of(input: R) -> Self {
         Content { input: BufReader::new(input), decoder: FrameDecoder::new(), inside: false }
     }
 
