@@ -157,11 +157,20 @@ fn unpacked(name: &str, from: impl Read, blobs: Option<BlobStore>) -> Result<Ope
     Err(of_nobody(name))
 }
 
+/// What came from a stream, or its content where that is compressed.
+fn plain(mut opened: Opened) -> Result<Opened, Failure> {
+    let head = vendors::head(&mut opened.file).and_then(|head| opened.file.rewind().map(|()| head));
+    match content(&head.map_err(|e| opened.unreadable(&e))?) {
+        Content::Zstd => unpacked(&opened.name, &opened.file, None),
+        _ => Ok(opened),
+    }
+}
+
 /// Opens a log for [`validate`](crate::commands::validate): nothing but a log is accepted, whatever stands in it.
 pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
     let name = path.display().to_string();
     if is_dash(path) {
-        return spool("standard input", io::stdin().lock());
+        return plain(spool("standard input", io::stdin().lock())?);
     }
     let file = File::open(path).map_err(|e| Failure::unreadable(&name, &e))?;
     let meta = file.metadata().map_err(|e| Failure::unreadable(&name, &e))?;
@@ -170,7 +179,7 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
             .help(format!("{name}/*{SUFFIX} names the logs in it")));
     }
     if !meta.is_file() {
-        return spool(&name, file);
+        return plain(spool(&name, file)?);
     }
     if content_of(path)? == Content::Zstd {
         // Blobs lie beside the log under its own name.

@@ -1,4 +1,4 @@
-//! The kept sources of a log that goes on: they only grow (spec 01, "Sources that change").
+//! The kept sources of a log that goes on: they only grow (spec 01, "Kept sources").
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};

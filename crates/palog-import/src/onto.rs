@@ -1,4 +1,4 @@
-//! Takes what is new or different in a source into a log that was imported before (spec 01, "Sources that change").
+//! Takes what is new or different in a source into a log that was imported before (spec 01, "Kept sources").
 //!
 //! The source is imported anew, into a place beside the log, and both are compared event by event. What the log does not say
 //! yet is appended to it; a message that became another one is revised, and one that is gone is taken out of what the model

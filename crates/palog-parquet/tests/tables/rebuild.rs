@@ -120,7 +120,8 @@ fn the_golden_logs_of_the_corpus_come_back() {
         }
     }
     let mut logs = Vec::new();
-    below(&crate::common::fixtures(), &mut logs);
+    below(&crate::common::fixtures().join("golden/1.0"), &mut logs);
+    assert_eq!(logs.len(), 7, "{logs:?}");
     for log in &logs {
         let dataset = tempfile::tempdir().expect("a directory");
         export(&[Input::path(log)], dataset.path(), &Options::default()).expect("exported");
