@@ -51,6 +51,8 @@ pub(crate) fn import(path: &Path, into: &Path) -> Vec<PathBuf> {
             Ok(_) => {}
             // Files beside the sessions, such as an empty one that a receiver of traces left.
             Err(palog_import::ImportError::NothingRecognised { .. }) => {}
+            // An earlier or later state of the same session.
+            Err(palog_import::ImportError::Exists { .. }) => {}
             Err(error) => panic!("{}: {error}", path.display()),
         }
     }
