@@ -1296,7 +1296,7 @@ fn what_a_file_is_its_content_tells() {
             bench.pipe(&[command, "-", "--format", "json"], &other),
         ] {
             assert_eq!(
-                (run.code, run.out.replace("f.palog.jsonl.zst", "f.palog.jsonl")),
+                (run.code, run.out.replace("f.palog.jsonl.zst", "f.palog.jsonl").replace("\"-\"", "\"f.palog.jsonl\"")),
                 (0, own.out.clone()),
                 "{command}"
             );
