@@ -1288,7 +1288,7 @@ fn what_a_file_is_its_content_tells() {
     let other = packed(plain.as_bytes());
     bench.file("f.palog.jsonl", plain.as_bytes());
     bench.file("f.palog.jsonl.zst", &other);
-    for command in ["state", "show", "validate", "context"] {
+    for command in ["state", "show", "validate"] {
         let own = bench.run(&[command, "f.palog.jsonl", "--format", "json"]);
         assert!(own.code == 0 && own.out.len() > 100, "{command}: {}", own.err);
         for run in [
