@@ -157,3 +157,8 @@ fn damaged_transcripts_of_claude_code() {
 fn damaged_rollouts_of_codex() {
     damaged(Vendor::Codex, "codex");
 }
+
+#[test]
+fn damaged_files_of_pi() {
+    damaged(Vendor::Pi, "pi");
+}
