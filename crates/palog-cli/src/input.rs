@@ -392,8 +392,9 @@ pub(crate) fn import_failure(error: &ImportError) -> Failure {
     use palog::writer::WriteError;
     match error {
         ImportError::Read { .. } => Failure::new(Exit::Unreadable, error.to_string()),
-        ImportError::NothingRecognised { .. } => Failure::new(Exit::Unreadable, error.to_string())
-            .help("what is known is: a session of Claude Code, Codex, OpenCode, Hermes, OpenClaw or pi, or a log of palog"),
+        ImportError::NothingRecognised { .. } => Failure::new(Exit::Unreadable, error.to_string()).help(
+            "what is known is: a session of Claude Code, Codex, OpenCode, Hermes, OpenClaw or pi, or a log of palog",
+        ),
         ImportError::Write(WriteError::Io(error)) => Failure::output(error),
         ImportError::Write(WriteError::LineTooLong { .. }) => Failure::new(Exit::Negative, error.to_string())
             .help("write the log to a directory (palog import PATH -o DIR/): there, large values lie beside it"),
