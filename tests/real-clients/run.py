@@ -232,7 +232,7 @@ def main():
     parser.add_argument("--only")
     args = parser.parse_args()
     if "PALOG" not in os.environ:
-        subprocess.run(["cargo", "build", "-q", "-p", "palog-cli"], cwd=ROOT, check=True)
+        subprocess.run(["cargo", "build", "-q", "-p", "palog-cli", "--all-features"], cwd=ROOT, check=True)
     cells = tomllib.loads((LANE / "cells.toml").read_text())["cell"]
     for cell in cells:
         cell["name"] = f"{cell['from'].replace('/', '-')}-to-{cell['to']}{'-anew' if cell.get('anew') else ''}"
