@@ -162,7 +162,7 @@ fn unpacked(name: &str, from: impl Read, blobs: Option<BlobStore>) -> Result<Ope
 pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
     let name = path.display().to_string();
     if is_dash(path) {
-        return spool("standard input", io::stdin().lock());
+        return log_from_stream("standard input", io::stdin().lock());
     }
     let file = File::open(path).map_err(|e| Failure::unreadable(&name, &e))?;
     let meta = file.metadata().map_err(|e| Failure::unreadable(&name, &e))?;
@@ -171,13 +171,23 @@ pub(crate) fn open_log(path: &Path) -> Result<Opened, Failure> {
             .help(format!("{name}/*{SUFFIX} names the logs in it")));
     }
     if !meta.is_file() {
-        return spool(&name, file);
+        return log_from_stream(&name, file);
     }
     if content_of(path)? == Content::Zstd {
         // Blobs lie beside the log under its own name.
         return unpacked(&name, file, Some(BlobStore::beside(&path.with_extension(""))));
     }
     Ok(Opened { blobs: Some(BlobStore::beside(path)), path: Some(path.into()), imported: false, name, file })
+}
+
+/// A log from a stream, whatever stands in it.
+fn log_from_stream(name: &str, from: impl Read) -> Result<Opened, Failure> {
+    let mut opened = spool(name, from)?;
+    let head = vendors::head(&mut opened.file).and_then(|head| opened.file.rewind().map(|()| head));
+    match content(&head.map_err(|e| opened.unreadable(&e))?) {
+        Content::Zstd => unpacked(name, &opened.file, None),
+        _ => Ok(opened),
+    }
 }
 
 /// Opens the session that a command is about.
