@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, End, Fate, Reconciliation};
-use super::path::{Adoptions, GroupId, Key};
+use super::path::{Adoptions, GroupId, Key, KeyMap};
 use super::sources::Sources;
 use super::{Finding, Origin};
 use crate::diagnostic::{Code, Severity};
@@ -26,6 +26,9 @@ struct Facts {
     goes_on: bool,
     attempts: Vec<Attempt>,
     approvals: Vec<usize>,
+    /// Of these, the ends that no request is known for, and the requests without an end.
+    unmade: BTreeSet<usize>,
+    unanswered: BTreeSet<usize>,
     origin: Origin,
     /// When it was proposed, or first mentioned.
     since: u64,
@@ -131,6 +134,10 @@ pub(super) struct Actions {
     /// Those of this log that are unknown or running.
     doubtful: BTreeSet<usize>,
     dirty_requests: BTreeSet<usize>,
+    /// Open actions whose start would be recorded, and requests whose end would be, each with when it was made; the requests by
+    /// their source.
+    declared: BTreeSet<(u64, usize)>,
+    waiting: BTreeSet<(Option<String>, u64, usize)>,
     /// Those that were proposed under a parent that was still to come.
     hanging: Vec<(usize, GroupId)>,
     /// What was found wrong with the event at hand.
@@ -150,6 +157,8 @@ impl Actions {
             goes_on: false,
             attempts: Vec::new(),
             approvals: Vec::new(),
+            unmade: BTreeSet::new(),
+            unanswered: BTreeSet::new(),
             origin,
             since: 0,
         });
@@ -321,6 +330,7 @@ impl Actions {
             None => self.approval(state, None, id, data.kind, m),
         };
         let request = &mut self.requests[at];
+        self.waiting.remove(&(request.source.clone(), request.since, at));
         request.made = true;
         request.ends_recorded |= m.ends_recorded;
         request.causes = m.cause.iter().map(|c| Key::of(c)).collect();
@@ -332,20 +342,46 @@ impl Actions {
         approval.expires = data.expires.as_ref().map(|t| t.as_str().to_owned());
         approval.requested = Some(m.reference());
         request.since = m.order;
+        self.file(state, at);
+    }
+
+    /// Keeps in order which requests wait for an end that would be recorded, and which of an action are unmade or unanswered.
+    fn file(&mut self, state: &State, at: usize) {
+        let (request, approval) = (&self.requests[at], &state.approvals[at]);
+        let asks_itself =
+            approval.kind == ApprovalKind::Question && approval.action.as_deref() == Some(&*approval.approval);
+        let place = (request.source.clone(), request.since, at);
+        if request.made && request.ended.is_none() && request.ends_recorded && !asks_itself {
+            self.waiting.insert(place);
+        } else {
+            self.waiting.remove(&place);
+        }
+        let Some(of) = state.approvals[at].action.as_deref().and_then(|id| self.by_id.get(id)) else { return };
+        let (request, facts) = (&self.requests[at], &mut self.facts[*of]);
+        for (list, belongs) in
+            [(&mut facts.unmade, !request.made), (&mut facts.unanswered, request.made && request.ended.is_none())]
+        {
+            if belongs {
+                list.insert(at);
+            } else {
+                list.remove(&at);
+            }
+        }
     }
 
     /// The request `id` about an action: it joins the end that another source tells of (R-ACT-024), and a question joins
     /// the call that asks it (R-ACT-014).
     fn ask(&mut self, state: &mut State, of: usize, id: &str, kind: ApprovalKind, m: &Mention<'_>) -> usize {
         let own_id = name_of(state, &self.facts[of]);
-        let joins = |at: &usize| {
-            let request = &self.requests[*at];
+        let elsewhere = |at: &usize| self.requests[*at].source.as_deref() != m.source;
+        let end_of_another_source = self.facts[of].unmade.iter().copied().find(elsewhere);
+        let asks_itself = |at: &usize| {
             let approval = &state.approvals[*at];
-            let end_of_another_source = !request.made && request.source.as_deref() != m.source;
-            let call_that_asks = kind == ApprovalKind::Question && request.made && approval.approval == own_id;
-            end_of_another_source || call_that_asks
+            self.requests[*at].made && approval.approval == own_id && approval.action.as_ref() == Some(&own_id)
         };
-        let joined = self.facts[of].approvals.iter().copied().find(joins);
+        let question = Some(&*own_id).filter(|_| kind == ApprovalKind::Question);
+        let of_its_name = question.and_then(|id| self.request_by_id.get(id)).into_iter().flatten();
+        let joined = of_its_name.copied().filter(asks_itself).chain(end_of_another_source).min();
         let at = match (self.known(state, id, Some(of)), joined) {
             (None, Some(at)) => {
                 self.request_by_id.entry(id.into()).or_default().push(at);
@@ -360,6 +396,7 @@ impl Actions {
             state.approvals[at].requested = Some(m.reference());
             self.requests[at].since = m.order;
         }
+        self.file(state, at);
         at
     }
 
@@ -425,10 +462,9 @@ impl Actions {
         let of = data.action.as_deref().map(|action| self.mention(state, action, m));
         let kind =
             if data.outcome == ApprovalOutcome::Answered { ApprovalKind::Question } else { ApprovalKind::Permission };
-        let unanswered = |at: &usize| self.requests[*at].made && self.requests[*at].ended.is_none();
         let at = match (data.approval.as_deref(), of) {
             (Some(id), _) => self.approval(state, of, id, kind, m),
-            (None, Some(of)) => match self.facts[of].approvals.iter().copied().find(unanswered) {
+            (None, Some(of)) => match self.facts[of].unanswered.first().copied() {
                 Some(at) => at,
                 None => self.approval(state, Some(of), m.event, kind, m),
             },
@@ -456,24 +492,41 @@ impl Actions {
         {
             self.dirty.insert(*of);
         }
+        self.file(state, at);
     }
 
-    /// Asks anew what is recorded, after a source was replaced (R-STA-005).
-    pub(super) fn redeclare(&mut self, state: &mut State, sources: &Sources) {
+    /// Asks anew what is recorded, after a source was replaced or changed (R-STA-005, R-STA-009); `None` = all were.
+    pub(super) fn redeclare(&mut self, state: &mut State, sources: &Sources, changed: Option<&str>) {
         self.judge_anew(state);
-        for at in self.open.iter().copied().collect::<Vec<_>>() {
-            let facts = &self.facts[at];
-            let Some(action) = facts.slot.and_then(|slot| state.actions.get_mut(slot)) else { continue };
-            action.starts_recorded &= sources.record(Recorded::ActionStarted, None, facts.since);
-            self.dirty.insert(at);
+        let starts = sources.since(Recorded::ActionStarted, None).unwrap_or(u64::MAX);
+        let kept = self.declared.split_off(&(starts, 0));
+        for (since, at) in std::mem::replace(&mut self.declared, kept) {
+            // A late proposal begins anew, under its own number.
+            if since == self.facts[at].since
+                && let Some(action) = self.facts[at].slot.and_then(|slot| state.actions.get_mut(slot))
+            {
+                action.starts_recorded = false;
+                self.dirty.insert(at);
+            }
         }
-        for (at, request) in self.requests.iter_mut().enumerate().filter(|(_, r)| r.made && r.ended.is_none()) {
-            let approval = &state.approvals[at];
-            let asks_itself =
-                approval.kind == ApprovalKind::Question && approval.action.as_deref() == Some(&*approval.approval);
-            request.ends_recorded &=
-                asks_itself || sources.record(Recorded::ApprovalEnded, request.source.as_deref(), request.since);
-            self.dirty_requests.insert(at);
+        let named: Vec<Option<String>> = match changed {
+            Some(name) => vec![None, Some(name.to_owned())],
+            None => {
+                self.waiting.iter().map(|(source, ..)| source.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+            }
+        };
+        for source in named {
+            let ends = sources.since(Recorded::ApprovalEnded, source.as_deref()).unwrap_or(u64::MAX);
+            let range = (source.clone(), 0, 0)..(source, ends, 0);
+            let gone: Vec<_> = self.waiting.range(range).cloned().collect();
+            for place in gone {
+                let at = place.2;
+                self.waiting.remove(&place);
+                self.requests[at].ends_recorded = false;
+                self.dirty_requests.insert(at);
+                let of = state.approvals[at].action.as_deref().and_then(|id| self.by_id.get(id));
+                self.dirty.extend(of);
+            }
         }
     }
 
@@ -504,7 +557,7 @@ impl Actions {
         state.approvals.iter_mut().for_each(|approval| approval.inherited |= fork);
         self.dirty_requests.extend(0..self.requests.len());
         if !fork {
-            self.redeclare(state, sources);
+            self.redeclare(state, sources, None);
         }
     }
 
@@ -571,8 +624,12 @@ impl Actions {
             if action.is_settled() && (action.told == Told::Result || !action.is_call()) {
                 action.passed_over = false;
                 self.open.remove(&at);
+                self.declared.remove(&(facts.since, at));
             } else {
                 self.open.insert(at);
+                if action.starts_recorded {
+                    self.declared.insert((facts.since, at));
+                }
             }
         }
         for at in std::mem::take(&mut self.dirty_requests) {
@@ -642,13 +699,8 @@ impl Actions {
         if requests.iter().any(|(_, o)| o.is_none()) {
             return unknown(Doubt::Asked);
         }
-        let superseded = |at: usize| {
-            let names = |by: &usize| {
-                *by != at && self.requests[*by].causes.iter().any(|c| self.requests[at].events.contains(c))
-            };
-            facts.approvals.iter().any(names)
-        };
-        if requests.iter().any(|(at, o)| o.is_some_and(|o| lapsed.contains(&o)) && !superseded(*at)) {
+        if ended(&lapsed) && self.lapses(facts, requests.iter().filter(|(_, o)| o.is_some_and(|o| lapsed.contains(&o))))
+        {
             return (ActionState::Lapsed, None, Applied::No);
         }
         let sure = action.starts_recorded || action.kind == ActionKind::Question || newest > 1;
@@ -658,6 +710,26 @@ impl Actions {
             (false, true) => unknown(Doubt::Granted),
             (false, false) => unknown(Doubt::NoEnd),
         }
+    }
+
+    /// Whether one of these requests lapsed and no other request of the action names it as its cause (R-ACT-011).
+    fn lapses<'r>(
+        &self,
+        facts: &Facts,
+        mut lapsed: impl Iterator<Item = &'r (usize, Option<ApprovalOutcome>)>,
+    ) -> bool {
+        // Who names an event, and whether several do.
+        let mut named: KeyMap<(usize, bool)> = KeyMap::default();
+        for by in &facts.approvals {
+            for cause in &self.requests[*by].causes {
+                named.entry(*cause).and_modify(|(first, several)| *several |= first != by).or_insert((*by, false));
+            }
+        }
+        let replaced = |at: usize| {
+            let by_another = |event: &Key| named.get(event).is_some_and(|(by, several)| *by != at || *several);
+            self.requests[at].events.iter().any(by_another)
+        };
+        lapsed.any(|(at, _)| !replaced(*at))
     }
 
     /// How a request ended; a fork withdraws what it inherits, and a task what lapsed with its plan.

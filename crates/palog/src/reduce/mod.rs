@@ -547,7 +547,7 @@ impl Reducer {
     fn open_source(&mut self, data: &SourceOpened<'_>, event: &Event<'_>) {
         if self.sources.open(&mut self.state, data, event, self.base + event.seq) {
             let Reducer { sources, state, actions, .. } = self;
-            actions.redeclare(state, sources);
+            actions.redeclare(state, sources, Some(&data.source));
         }
         if self.conversation.current() == 0 && self.state.counts.messages == Count(0) {
             let ends = self.records(Recorded::TurnEnded, None, self.base + event.seq);
@@ -562,7 +562,7 @@ impl Reducer {
         }
         if self.sources.change(&mut self.state, data, order) {
             let Reducer { sources, state, actions, .. } = self;
-            actions.redeclare(state, sources);
+            actions.redeclare(state, sources, Some(&data.source));
             if !self.records(Recorded::TurnEnded, None, order.saturating_sub(1)) {
                 self.conversation.suspend();
             }

@@ -1,6 +1,6 @@
 //! Sources, and what their silence means (spec 03, "What silence means").
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,8 @@ pub(super) struct Sources {
     writer: Vec<Recorded>,
     #[serde(with = "super::snapshot::pairs")]
     by_name: HashMap<Box<str>, (Vec<Recorded>, u64)>,
+    /// Since when each kind is recorded, and by how many sources since then.
+    since: BTreeMap<Recorded, BTreeMap<u64, u64>>,
 }
 
 impl Sources {
@@ -51,7 +53,7 @@ impl Sources {
             .filter(|(records, _)| records.iter().all(|kind| data.records.contains(kind)))
             .map(|(_, since)| *since);
         let loses = earlier.is_some() && since.is_none();
-        self.by_name.insert((*data.source).into(), (data.records.clone(), since.unwrap_or(order)));
+        self.declare(&data.source, data.records.clone(), since.unwrap_or(order));
         let source = Source {
             vendor: data.vendor.to_string(),
             version: data.version.as_ref().map(ToString::to_string),
@@ -67,25 +69,47 @@ impl Sources {
 
     /// `source.changed`: what it declared says nothing of the time before (R-STA-009). Whether it declared anything.
     pub(super) fn change(&mut self, state: &mut State, data: &SourceChanged<'_>, order: u64) -> bool {
-        let Some((records, since)) = self.by_name.get_mut(&*data.source) else { return false };
+        let Some((records, _)) = self.by_name.get(&*data.source) else { return false };
         let declared = !records.is_empty();
-        *since = order;
-        if data.how == SourceChange::Vanished {
-            records.clear();
-            if let Some(source) = state.sources.get_mut(&*data.source) {
-                source.records.clear();
-            }
+        let left = if data.how == SourceChange::Vanished { Vec::new() } else { records.clone() };
+        self.declare(&data.source, left, order);
+        if data.how == SourceChange::Vanished
+            && let Some(source) = state.sources.get_mut(&*data.source)
+        {
+            source.records.clear();
         }
         declared
+    }
+
+    /// From now on `source` records these, and has done so since `since`.
+    fn declare(&mut self, source: &str, records: Vec<Recorded>, since: u64) {
+        for kind in &records {
+            *self.since.entry(*kind).or_default().entry(since).or_default() += 1;
+        }
+        let Some((earlier, before)) = self.by_name.insert(source.into(), (records, since)) else { return };
+        for kind in earlier {
+            let Some(of_kind) = self.since.get_mut(&kind) else { continue };
+            match of_kind.get_mut(&before) {
+                Some(sources) if *sources > 1 => *sources -= 1,
+                _ => drop(of_kind.remove(&before)),
+            }
+        }
+    }
+
+    /// Since when facts of `kind` have been recorded: by `source`, or, where none is named, by the writer or any open source.
+    pub(super) fn since(&self, kind: Recorded, source: Option<&str>) -> Option<u64> {
+        match source {
+            Some(name) => {
+                self.by_name.get(name).filter(|(records, _)| records.contains(&kind)).map(|(_, since)| *since)
+            }
+            None if self.writer.contains(&kind) => Some(0),
+            None => self.since.get(&kind)?.first_key_value().map(|(since, _)| *since),
+        }
     }
 
     /// Whether facts of `kind` have been recorded ever since `seq`: by `source`, or, where none is named, by the writer or
     /// any open source.
     pub(super) fn record(&self, kind: Recorded, source: Option<&str>, seq: u64) -> bool {
-        let by = |(records, since): &(Vec<Recorded>, u64)| *since <= seq && records.contains(&kind);
-        match source {
-            Some(name) => self.by_name.get(name).is_some_and(by),
-            None => self.writer.contains(&kind) || self.by_name.values().any(by),
-        }
+        self.since(kind, source).is_some_and(|since| since <= seq)
     }
 }
