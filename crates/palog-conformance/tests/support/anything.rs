@@ -1,13 +1,14 @@
 //! What holds of any bytes at all: `damage` checks it with fixtures that it damages, and so do the targets of the fuzzer
 //! (`fuzz/`).
 
+#[path = "any_log.rs"]
+mod any_log;
+
 use std::io::{self, Cursor, Seek, Write};
 use std::sync::{Arc, Mutex};
 
 use palog::diagnostic::Severity;
-use palog::project::{At, context, openai, transcript};
-use palog::recover::{Context, recover};
-use palog::reduce::reduce;
+use palog::project::{At, openai};
 use palog::validate::{self, validate};
 use palog_import::{ImportError, Options, Session, Stream, Vendor};
 use serde::Deserialize;
@@ -28,21 +29,10 @@ impl Write for Shared {
     }
 }
 
-/// Reads bytes as a log: nothing panics, and the state of a prefix does not depend on a torn line behind it.
+/// Reads bytes as a log, also as a context of another form.
 pub(crate) fn read(log: &[u8]) {
-    let whole = log.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-    let state = |bytes: &[u8]| reduce(bytes).expect("bytes in memory").0;
-    let (all, cut) = (state(log), state(&log[..whole]));
-    assert_eq!(
-        serde_json::to_string(&all).expect("it serialises"),
-        serde_json::to_string(&cut).expect("it serialises"),
-        "a torn line changes the state"
-    );
-    let _ = recover(&all, &Context::new());
-    validate(log, &validate::Options::new()).expect("bytes in memory");
-    let _ = context(Cursor::new(log), At::Head, None);
+    any_log::read(log);
     let _ = openai::context(Cursor::new(log), At::Head, None);
-    transcript(Cursor::new(log), |_| std::ops::ControlFlow::Continue(())).expect("bytes in memory");
 }
 
 /// The log of the first session; `None` where nothing in it is known, or a line would be too long for a stream.
