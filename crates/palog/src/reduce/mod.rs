@@ -206,6 +206,7 @@ impl Reducer {
     }
 
     fn find(&mut self, found: Diagnostic, event: Option<&Event<'_>>) {
+        self.settled = false;
         if found.severity == Severity::Error && self.state.indeterminate.iter().all(|r| r.code != found.code) {
             let event = event.map(|event| EventRef { event: event.id.to_string(), seq: Count(event.seq) });
             self.state.indeterminate.push(Reason { code: found.code, why: found.why.clone(), event });

@@ -157,6 +157,9 @@ fn a_fork_in_its_parents_workspace_is_indeterminate_after_a_write_until_it_is_re
     for workspace in ["copy", "checkpoint", "none"] {
         assert!(codes(&start(propose(fork(workspace), "write_local"))).is_empty(), "{workspace}");
     }
+    let torn = wrote.clone().line(r#"{"palog":1}"#);
+    let (state, _) = super::stepwise(&torn.text());
+    assert_eq!(state, torn.state(), "also where a line that is no event follows");
     let recorded = own(wrote, "workspace.recorded", json!({"revision": "1"}));
     assert!(codes(&recorded).is_empty());
     let again = own(recorded, "action.ended", json!({"action": "w", "outcome": "succeeded", "applied": "yes"}));
