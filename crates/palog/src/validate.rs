@@ -140,8 +140,13 @@ impl<'o> Validator<'o> {
         self.link(event, line);
         self.id(event, line);
         self.time(event, line);
-        self.epoch(event, line);
         self.source(event, line);
+        if self.is_void(event, line) {
+            if let Ok(mut data) = event.data() {
+                self.blobs(&mut data, event, line);
+            }
+            return;
+        }
         match event.kind() {
             Kind::Unknown(name) | Kind::Vendor(name) if !event.is_ignorable() => {
                 let why = format!("{name} must be understood and is not known");
@@ -201,12 +206,13 @@ impl<'o> Validator<'o> {
         }
     }
 
-    /// Epochs (R-OWN-001, R-OWN-002, R-OWN-003).
-    fn epoch(&mut self, event: &Event<'_>, line: Line<'_>) {
+    /// Epochs (R-OWN-001, R-OWN-002, R-OWN-003): whether the event has no effect, whatever its type and payload.
+    fn is_void(&mut self, event: &Event<'_>, line: Line<'_>) -> bool {
         let data = event.data().unwrap_or_else(|_| Data::Other("".into(), event.data.borrowed()));
-        if let Some(finding) = self.fence.admit(event, &data) {
-            self.report(finding.code, finding.severity, finding.rule, finding.why, event, line);
-        }
+        let Some(finding) = self.fence.admit(event, &data) else { return false };
+        let void = finding.severity == Severity::Void;
+        self.report(finding.code, finding.severity, finding.rule, finding.why, event, line);
+        void
     }
 
     /// The sources that the event names (R-ENV-019).
@@ -252,6 +258,11 @@ impl<'o> Validator<'o> {
             self.absent.retain(|(digest, _)| gone.iter().all(|blob| **blob != **digest));
             self.checked.extend(gone.iter().map(ToString::to_string));
         }
+        self.blobs(&mut data, event, line);
+    }
+
+    /// The blobs that a payload refers to.
+    fn blobs(&mut self, data: &mut Data<'_>, event: &Event<'_>, line: Line<'_>) {
         if let Some(store) = self.blobs.filter(|_| self.blob_mark.find(event.data.get().as_bytes()).is_some()) {
             for value in data.values_mut() {
                 self.blob(store, value, event, line);

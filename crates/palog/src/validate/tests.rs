@@ -225,6 +225,9 @@ fn late_writes_and_missing_epochs_are_reported_and_block_nothing() {
     let late = sound().lease(2).under(1, "note.added", json!({"kind": "x"}));
     finds(&late, Code::LateWrite, Severity::Void, "R-OWN-001");
     assert!(check(late.text().as_bytes()).is_valid());
+    for (kind, data) in [("future.kind", json!({})), ("note.added", json!({"kind": 1})), ("no type", json!({}))] {
+        finds(&sound().lease(2).under(1, kind, data), Code::LateWrite, Severity::Void, "R-OWN-001");
+    }
     finds(&sound().lease(2).add("note.added", json!({"kind": "x"})), Code::NoEpoch, Severity::Warning, "R-OWN-003");
 }
 
