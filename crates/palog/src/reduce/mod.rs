@@ -240,6 +240,7 @@ impl Reducer {
         }
         let unread = Data::Other("".into(), event.data.borrowed());
         if let Err(late) = self.is_current(event, data.unwrap_or(&unread)) {
+            self.pass(event, line);
             return self.report(late, event, line);
         }
         match event.kind() {
@@ -252,7 +253,10 @@ impl Reducer {
         }
         match data {
             Ok(data) => self.take(event, line, data),
-            Err(e) => self.error(Code::BadPayload, "R-ENV-013", format!("{}: {e}", event.kind), event, line),
+            Err(e) => {
+                self.pass(event, line);
+                self.error(Code::BadPayload, "R-ENV-013", format!("{}: {e}", event.kind), event, line);
+            }
         }
     }
 
@@ -401,14 +405,26 @@ impl Reducer {
             self.report_at(finding, event, origin);
         }
         if placement.duplicate {
-            let why = format!("the id {:?} stands twice", event.id);
-            let finding = Finding { code: Code::DuplicateId, severity: Severity::Error, rule: "R-ENV-007", why };
-            self.report_at(finding, event, origin);
+            self.duplicate(event, origin);
         }
         if let (true, Some(parent)) = (placement.begins, event.parent.as_deref()) {
             self.missing.push((Key::of(parent), parent.to_owned(), event.id.to_string(), origin));
         }
         placement
+    }
+
+    /// Takes in an event that has no effect: its id is taken all the same.
+    fn pass(&mut self, event: &Event<'_>, line: Option<&Line<'_>>) {
+        if !self.path.pass(&event.id, self.base + event.seq) {
+            let origin = self.origin(event, line);
+            self.duplicate(event, origin);
+        }
+    }
+
+    fn duplicate(&mut self, event: &Event<'_>, origin: Origin) {
+        let why = format!("the id {:?} stands twice", event.id);
+        let finding = Finding { code: Code::DuplicateId, severity: Severity::Error, rule: "R-ENV-007", why };
+        self.report_at(finding, event, origin);
     }
 
     fn dispatch(&mut self, event: &Event<'_>, data: &Data<'_>, copied: Copied, origin: Origin, placement: Placement) {

@@ -115,7 +115,6 @@ impl Reducer {
     pub(super) fn is_current(&mut self, event: &Event<'_>, data: &Data<'_>) -> Result<(), Finding> {
         match self.ownership.fence.admit(event, data) {
             Some(finding) if finding.severity == crate::diagnostic::Severity::Void => {
-                self.path.pass(&event.id, self.base + event.seq);
                 let action = match data {
                     Data::ActionProposed(d) => Some(&d.action),
                     Data::ActionStarted(d) => Some(&d.action),

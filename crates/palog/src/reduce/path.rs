@@ -157,13 +157,17 @@ impl Path {
         self.seqs.contains_key(key) || self.windows.contains_key(key)
     }
 
-    /// Takes in an event that changes nothing: another one may name it as its parent.
-    pub(super) fn pass(&mut self, id: &str, order: u64) {
+    /// Takes in an event that changes nothing: another one may name it as its parent. `false`: its id was taken.
+    pub(super) fn pass(&mut self, id: &str, order: u64) -> bool {
         let key = Key::of(id);
-        if !self.awaited.contains_key(&key) {
+        let fresh = !self.is_duplicate(&key);
+        if self.awaited.contains_key(&key) {
+            self.windows.insert(key, ());
+        } else {
             let seq = u32::try_from(order).unwrap_or(u32::MAX);
             self.seqs.entry(key).or_insert(seq.to_le_bytes());
         }
+        fresh
     }
 
     /// What was taken in so far, up to the event of this number, is of another log: its ids can stand here as well.

@@ -50,6 +50,13 @@ fn nothing_can_be_concluded_from_ids_that_stand_twice_or_have_no_form() {
     assert_eq!(errors(&log().user("p", json!({}))), [Code::DuplicateId]);
     assert_eq!(errors(&log().with("note.added", json!({"kind": "x"}), json!({"id": "e2"}))), [Code::DuplicateId]);
     assert_eq!(errors(&log().with("branch.moved", json!({"to": "p"}), json!({"id": "p"}))), [Code::DuplicateId]);
+    let unread = |id: &str| log().with("note.added", json!({"kind": 1}), json!({"id": id}));
+    assert_eq!(errors(&unread("p")), [Code::DuplicateId, Code::BadPayload], "also of what cannot be read");
+    assert_eq!(errors(&unread("n").user("n", json!({}))), [Code::BadPayload, Code::DuplicateId]);
+    let awaited = log().user("q", json!({"parent": "n"})).with("note.added", json!({"kind": 1}), json!({"id": "n"}));
+    assert_eq!(errors(&awaited.user("n", json!({}))), [Code::BadPayload, Code::DuplicateId]);
+    let late = log().lease(2).with("note.added", json!({"kind": "x"}), json!({"id": "p", "epoch": 1}));
+    assert_eq!(errors(&late), [Code::DuplicateId], "and of what comes too late");
     assert_eq!(errors(&log().user(&"i".repeat(129), json!({}))), [Code::BadEnvelope]);
     assert_eq!(errors(&log().user("", json!({}))), [Code::BadEnvelope]);
     assert!(errors(&log().user(&"i".repeat(128), json!({}))).is_empty());
