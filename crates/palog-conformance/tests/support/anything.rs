@@ -62,6 +62,7 @@ struct Event<'l> {
     r#type: String,
     #[serde(default)]
     src: Vec<Place>,
+    copy: Option<&'l RawValue>,
     #[serde(borrow)]
     data: &'l RawValue,
 }
@@ -108,11 +109,15 @@ pub(crate) fn import(source: &[u8], vendor: Vendor) {
     for cut in [lines.len() / 3, lines.len() / 2, lines.len().saturating_sub(1)] {
         let Some(part) = lines.get(cut).and_then(|at| imported(&source[..*at], vendor)) else { continue };
         let part = body(&part);
-        // A header that comes late tells whose session it is.
-        if part.first() == whole.first() {
+        // A header that comes late tells whose session it is, and a border that comes late which records are copies.
+        if part.first() == whole.first() && has_copies(&part) == has_copies(&whole) {
             assert!(whole.starts_with(&part), "cut behind line {cut}, its log is not the beginning of the whole one");
         }
     }
+}
+
+fn has_copies(lines: &[&[u8]]) -> bool {
+    lines.iter().any(|line| event(line).is_some_and(|event| event.copy.is_some()))
 }
 
 /// Every byte that is no white space belongs to a record or a note.
