@@ -1,21 +1,40 @@
-//! The order of the lines of one log: one log id, one opening event, seqs without gaps (spec 02, "Order").
+//! The order of the lines of one log: one log id, one opening event, seqs without gaps, links that hold (spec 02, "Order").
 
 use serde::{Deserialize, Serialize};
 
+use crate::blob::{digest, sha256_hex};
 use crate::diagnostic::{Code, Severity};
 use crate::envelope::Event;
+use crate::events::ActionProposed;
+use crate::json::Value;
 use crate::reader::Line;
 
 /// Bytes of the longest id of an event (R-ENV-007).
 const LONGEST_ID: usize = 128;
 
-/// What is wrong with the place of an event, before its payload is read.
+/// What is wrong with an event, whatever the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) code: Code,
     pub(crate) severity: Severity,
     pub(crate) rule: &'static str,
     pub(crate) why: String,
+}
+
+impl Finding {
+    /// That the arguments of an action have another digest than it says (R-ACT-002). Those that were left out have none.
+    pub(crate) fn of_args(proposed: &ActionProposed<'_>) -> Option<Self> {
+        let digest = match &proposed.args {
+            Value::Inline(args) => digest(args.get().as_bytes()),
+            Value::Blob(blob) => blob.digest.to_string(),
+            Value::Omitted(_) => return None,
+        };
+        if digest == *proposed.args_digest {
+            return None;
+        }
+        let why = format!("the arguments of {} have the digest {digest}", proposed.action);
+        Some(Finding { code: Code::ArgsMismatch, severity: Severity::Error, rule: "R-ACT-002", why })
+    }
 }
 
 /// Follows the order of a log. It keeps eight bytes for each event, to tell a repeated line from a conflicting one.
@@ -26,8 +45,63 @@ pub(crate) struct Order {
     /// Fingerprints of the lines by seq, in runs without gaps: first seq, fingerprints.
     runs: Vec<(u64, Vec<u64>)>,
     closed: bool,
+    previous: Previous,
     #[serde(skip)]
     pub(crate) findings: Vec<Finding>,
+}
+
+/// The line before, which `prev` names (R-ENV-008).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "Option<String>", from = "Option<String>")]
+enum Previous {
+    Line(Vec<u8>),
+    /// Of a line that was read before this began, its digest alone.
+    Digest(String),
+    /// The event came without its line.
+    Unknown,
+}
+
+impl Default for Previous {
+    fn default() -> Self {
+        Previous::Line(Vec::new())
+    }
+}
+
+impl From<Previous> for Option<String> {
+    fn from(previous: Previous) -> Self {
+        match previous {
+            Previous::Line(line) => Some(sha256_hex(&line)),
+            Previous::Digest(digest) => Some(digest),
+            Previous::Unknown => None,
+        }
+    }
+}
+
+impl From<Option<String>> for Previous {
+    fn from(digest: Option<String>) -> Self {
+        digest.map_or(Previous::Unknown, Previous::Digest)
+    }
+}
+
+impl Previous {
+    fn is_another_than(&self, digest: &str) -> bool {
+        match self {
+            Previous::Line(line) => sha256_hex(line) != digest,
+            Previous::Digest(before) => before != digest,
+            Previous::Unknown => false,
+        }
+    }
+
+    fn become_line(&mut self, line: Option<&[u8]>) {
+        match (&mut *self, line) {
+            (Previous::Line(before), Some(line)) => {
+                before.clear();
+                before.extend_from_slice(line);
+            }
+            (_, Some(line)) => *self = Previous::Line(line.to_vec()),
+            (_, None) => *self = Previous::Unknown,
+        }
+    }
 }
 
 impl Order {
@@ -83,6 +157,11 @@ impl Order {
             _ => self.runs.push((event.seq, vec![print])),
         }
         self.next = event.seq.saturating_add(1);
+        if let Some(prev) = event.prev.as_deref().filter(|prev| self.previous.is_another_than(prev)) {
+            let why = format!("prev is {prev}, which is not the digest of the line before");
+            self.error(Code::PrevMismatch, "R-ENV-008", why);
+        }
+        self.previous.become_line(line.map(|line| line.bytes));
         if opens != first {
             let why = if first { "the first event is not log.opened" } else { "log.opened stands in mid log" };
             self.error(Code::NotOpened, "R-ENV-003", why.into());

@@ -9,13 +9,13 @@ use std::io::{self, Read};
 
 use memchr::memmem::Finder;
 
-use crate::blob::{BlobState, BlobStore, digest, sha256_hex};
+use crate::blob::{BlobState, BlobStore};
 use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use crate::envelope::{Event, SPEC, Time};
 use crate::events::{Data, Kind, RedactionApplied};
 use crate::fence::Fence;
 use crate::json::Value;
-use crate::order::Order;
+use crate::order::{Finding, Order};
 use crate::reader::{Item, Line, Reader};
 use crate::reduce::{Key, KeyHasher, KeyMap};
 
@@ -97,8 +97,6 @@ struct Validator<'o> {
     missing: KeyMap<Missing>,
     latest: Option<Time<'static>>,
     backwards: bool,
-    /// The line before, for `prev`.
-    previous: Vec<u8>,
     blobs: Option<&'o BlobStore>,
     blob_mark: Finder<'static>,
     sources: HashSet<String>,
@@ -118,7 +116,6 @@ impl<'o> Validator<'o> {
             missing: KeyMap::default(),
             latest: None,
             backwards: false,
-            previous: Vec::new(),
             blobs: options.blobs,
             blob_mark: Finder::new(b"\"$blob\""),
             sources: HashSet::new(),
@@ -137,7 +134,6 @@ impl<'o> Validator<'o> {
         if !admitted {
             return;
         }
-        self.link(event, line);
         self.id(event, line);
         self.time(event, line);
         self.source(event, line);
@@ -160,16 +156,6 @@ impl<'o> Validator<'o> {
             Kind::Core(_) => self.payload(event, line),
             Kind::Vendor(_) => {}
         }
-    }
-
-    /// `prev` (R-ENV-008).
-    fn link(&mut self, event: &Event<'_>, line: Line<'_>) {
-        if let Some(prev) = event.prev.as_deref().filter(|prev| **prev != sha256_hex(&self.previous)) {
-            let why = format!("prev is {prev}, which is not the digest of the line before");
-            self.error(Code::PrevMismatch, "R-ENV-008", why, event, line);
-        }
-        self.previous.clear();
-        self.previous.extend_from_slice(line.bytes);
     }
 
     /// The id and the ids that the event names (R-ENV-007, R-ENV-009).
@@ -242,14 +228,8 @@ impl<'o> Validator<'o> {
                 self.sources.insert(opened.source.to_string());
             }
             Data::ActionProposed(proposed) => {
-                let taken_from = match &proposed.args {
-                    Value::Inline(args) => Some(digest(args.get().as_bytes())),
-                    Value::Blob(blob) => Some(blob.digest.to_string()),
-                    Value::Omitted(_) => None,
-                };
-                if let Some(digest) = taken_from.filter(|digest| *digest != *proposed.args_digest) {
-                    let why = format!("the arguments of {} have the digest {digest}", proposed.action);
-                    self.error(Code::ArgsMismatch, "R-ACT-002", why, event, line);
+                if let Some(finding) = Finding::of_args(proposed) {
+                    self.report(finding.code, finding.severity, finding.rule, finding.why, event, line);
                 }
             }
             _ => {}

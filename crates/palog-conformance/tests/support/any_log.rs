@@ -30,7 +30,7 @@ pub(crate) fn read(bytes: &[u8]) {
     let validation = validate(bytes, &Options::new()).expect("memory can be read");
     // A log without any event has no beginning, which validation leaves to its caller; the others need more than one event's
     // bytes, or more than its place; or say something of the world, and nothing of the log.
-    let apart = [Code::NotOpened, Code::PrevMismatch, Code::ArgsMismatch, Code::KeyConflict, Code::SharedWorkspace];
+    let apart = [Code::NotOpened, Code::KeyConflict, Code::SharedWorkspace];
     assert_eq!(errors(&validation.diagnostics, &apart), errors(&found, &apart), "validation and reduction differ");
 
     assert_eq!(stepwise(bytes), state, "step by step is not as at once");

@@ -45,7 +45,8 @@ fn text(text: &str) -> Value {
 }
 
 fn call(action: &str, args: Value) -> (&'static str, Value) {
-    ("action.proposed", json!({"action": action, "name": "Deploy", "args": args, "args_digest": "sha256:0"}))
+    let digest = palog::blob::digest(args.to_string().as_bytes());
+    ("action.proposed", json!({"action": action, "name": "Deploy", "args": args, "args_digest": digest}))
 }
 
 fn result(action: &str) -> Value {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Decision, EvidenceKind, Obligation, Recovery, Verdict, recover};
 use crate::envelope::Time;
-use crate::reduce::tests::{ALL, Log};
+use crate::reduce::tests::{ALL, Log, digest_of};
 use crate::state::Observation;
 
 fn silent(class: &str) -> Log {
@@ -258,9 +258,15 @@ fn what_was_not_started_is_run_if_its_grants_allow_it() {
         live().add("approval.requested", data).decide("x", "granted")
     };
     owes(&request(json!({})), "a", Decision::Run, "R-REC-016", false);
-    owes(&request(json!({"join": "by_content", "args_digest": "sha256:a"})), "a", Decision::Run, "R-REC-016", false);
+    owes(
+        &request(json!({"join": "by_content", "args_digest": digest_of(&json!("a"))})),
+        "a",
+        Decision::Run,
+        "R-REC-016",
+        false,
+    );
     owes(&request(json!({"join": "inferred"})), "a", Decision::Ask, "R-REC-018", true);
-    owes(&request(json!({"args_digest": "sha256:b"})), "a", Decision::Ask, "R-REC-018", true);
+    owes(&request(json!({"args_digest": digest_of(&json!("b"))})), "a", Decision::Ask, "R-REC-018", true);
     let again = |scope: &str| {
         let grant = json!({"approval": "x", "outcome": "granted", "scope": scope});
         live().ask("x", "a").add("approval.ended", grant).start("a").reconcile(
@@ -277,7 +283,7 @@ fn what_was_not_started_is_run_if_its_grants_allow_it() {
 /// R-REC-017
 #[test]
 fn nothing_runs_while_the_same_call_is_unresolved() {
-    let same = json!({"args_digest": "sha256:a"});
+    let same = json!({"args": "a"});
     let log =
         Log::imported(&["usage"]).prompt("p").call("r", "a", "unknown").prompt("q").answer("s").source("ours", ALL);
     let twin = log.clone().prompt("t").call_of("u", "b", same.clone());

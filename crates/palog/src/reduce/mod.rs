@@ -315,6 +315,9 @@ impl Reducer {
         {
             self.latest = Some(time.clone().into_owned());
         }
+        if let Data::ActionProposed(proposed) = data {
+            self.told.extend(Finding::of_args(proposed));
+        }
         if !matches!(copied, Copied::Again { .. }) {
             self.dispatch(event, data, copied, origin, placement);
         }

@@ -7,7 +7,7 @@ use crate::cursor::Cursor;
 use crate::envelope::MAJOR;
 
 /// The form in which this version remembers; a snapshot of another one is refused.
-const FORM: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
+const FORM: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 
 /// A snapshot, as it is read; [`Reducer::snapshot`] writes the same.
 #[derive(Debug, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Log, get};
+use super::{Log, digest_of, get};
 use crate::diagnostic::{Code, Severity};
 use crate::events::{Applied, EffectClass};
 use crate::state::{ActionState::*, ApprovalStatus as Status, Told};
@@ -72,10 +72,10 @@ fn a_second_proposal_with_other_arguments_is_told_and_changes_nothing() {
     };
     assert_eq!(classes("pure", "write_local"), EffectClass::WriteLocal, "the less harmless class counts");
     assert_eq!(classes("write_local", "pure"), EffectClass::WriteLocal);
-    let other = live().propose("a", json!({"args_digest": "sha256:other", "name": "other"}));
+    let other = live().propose("a", json!({"args": "other", "name": "other"}));
     assert!(other.codes().contains(&Code::ProposedTwice));
     assert_eq!(get(&other.state(), "a").name.as_deref(), Some("tool"));
-    assert_eq!(get(&other.state(), "a").args_digest.as_deref(), Some("sha256:a"));
+    assert_eq!(get(&other.state(), "a").args_digest.as_deref(), Some(digest_of(&json!("a")).as_str()));
 }
 
 /// R-ACT-003, R-ACT-004
@@ -357,10 +357,10 @@ fn copied_actions_are_inherited() {
 /// R-ACT-022
 #[test]
 fn one_key_stands_for_one_set_of_arguments() {
-    let keyed = |digest: &str| json!({"effect": {"idempotency_key": "k"}, "args_digest": digest});
-    let same = Log::live().propose("a", keyed("sha256:1")).propose("b", keyed("sha256:1"));
+    let keyed = |args: &str| json!({"effect": {"idempotency_key": "k"}, "args": args});
+    let same = Log::live().propose("a", keyed("1")).propose("b", keyed("1"));
     assert!(same.state().indeterminate.is_empty());
-    let other = Log::live().propose("a", keyed("sha256:1")).propose("b", keyed("sha256:2"));
+    let other = Log::live().propose("a", keyed("1")).propose("b", keyed("2"));
     assert_eq!(other.state().indeterminate[0].code, Code::KeyConflict);
 }
 

@@ -3,8 +3,13 @@
 use serde_json::json;
 
 use super::{Log, get, stepwise};
+use crate::blob::sha256_hex;
+use crate::cursor::Cursor;
 use crate::diagnostic::{Code, Severity};
 use crate::events::Recorded;
+use crate::reader::{Item, Reader};
+use crate::recover::Verdict;
+use crate::reduce::Reducer;
 use crate::state::{ActionState, Count, State};
 
 fn errors(log: &Log) -> Vec<Code> {
@@ -41,6 +46,53 @@ fn a_gap_is_an_error_and_so_is_another_line_in_the_same_place() {
     let gone = Log::live().with("note.added", json!({"kind": "import"}), json!({"seq": 2}));
     let filled = gone.with("note.added", json!({"kind": "import"}), json!({"seq": 1}));
     assert_eq!(errors(&filled), [Code::SeqGap, Code::SeqConflict]);
+}
+
+/// R-ENV-008, R-STA-011
+#[test]
+fn a_link_holds_also_to_a_line_that_only_a_snapshot_remembers() {
+    let linked = |log: &Log, to: usize| {
+        let prev = sha256_hex(log.lines[to].as_bytes());
+        log.clone().with("note.added", json!({"kind": "x"}), json!({"prev": prev}))
+    };
+    let log = Log::live().prompt("p");
+    assert_eq!(errors(&linked(&log, 2)), []);
+    assert_eq!(errors(&linked(&log, 1)), [Code::PrevMismatch]);
+    let repeated = log.clone().line(&log.lines[1]);
+    let prev = sha256_hex(log.lines[2].as_bytes());
+    let after = repeated.with("note.added", json!({"kind": "x"}), json!({"prev": prev, "seq": 3, "id": "n"}));
+    assert_eq!(errors(&after), [], "a repeated line is not counted");
+    let tail = |log: &Log| {
+        let feed = |reducer: &mut Reducer, lines: &[String]| {
+            let text = Log { lines: lines.to_vec() }.text();
+            let mut reader = Reader::new(text.as_bytes());
+            while let Some(Item::Event(event, line)) = reader.next().expect("memory can be read") {
+                reducer.apply(&event, Some(&line));
+            }
+        };
+        let (mut before, cursor) = (Reducer::new(), Cursor { seq: 2, sha256: [0; 32] });
+        feed(&mut before, &log.lines[..3]);
+        let (mut reducer, _) = Reducer::restore(&before.snapshot(cursor)).expect("it was just written");
+        feed(&mut reducer, &log.lines[3..]);
+        reducer.finish().0.indeterminate.iter().map(|reason| reason.code).collect::<Vec<_>>()
+    };
+    assert_eq!(tail(&linked(&log, 2)), []);
+    assert_eq!(tail(&linked(&log, 1)), [Code::PrevMismatch]);
+}
+
+/// R-ACT-002, R-REC-001
+#[test]
+fn nothing_runs_whose_arguments_have_another_digest() {
+    let other = super::digest_of(&json!("else"));
+    let log = Log::live().prompt("p").answer("r").propose("a", json!({"args_digest": other}));
+    assert_eq!(errors(&log), [Code::ArgsMismatch]);
+    assert_eq!(log.recovery().verdict, Verdict::Indeterminate);
+    let blob =
+        |digest: &str| json!({"args": {"$blob": digest, "size": 3, "media": "application/json"}, "args_digest": other});
+    let of = |args| errors(&Log::live().prompt("p").answer("r").propose("a", args));
+    assert_eq!(of(blob(&other)), []);
+    assert_eq!(of(blob(&super::digest_of(&json!("a")))), [Code::ArgsMismatch]);
+    assert_eq!(of(json!({"args": {"$omitted": {"reason": "redacted"}}, "args_digest": other})), []);
 }
 
 /// R-ENV-007

@@ -227,11 +227,19 @@ pub(crate) fn line_of(mut event: Value) -> String {
     event.to_string().replacen('{', &format!("{{\"palog\":{palog},"), 1)
 }
 
-/// The payload of a proposal.
+/// The payload of a proposal, whose arguments are the name of the action where nothing else is said.
 pub(crate) fn proposal(action: &str, more: Value) -> Value {
-    let mut data = json!({"action": action, "name": "tool", "args": {}, "args_digest": format!("sha256:{action}")});
+    let mut data = json!({"action": action, "name": "tool", "args": action});
     merge(&mut data, more);
+    if data.get("args_digest").is_none() {
+        data["args_digest"] = digest_of(&data["args"]).into();
+    }
     data
+}
+
+/// The digest of arguments.
+pub(crate) fn digest_of(args: &Value) -> String {
+    crate::blob::digest(args.to_string().as_bytes())
 }
 
 pub(crate) fn merge(into: &mut Value, more: Value) {
