@@ -84,6 +84,7 @@ impl<'s, 'c: 's> Judge<'s, 'c> {
             if let (Some(name), Some(digest)) = (&action.name, &action.args_digest)
                 && open
                 && action.doubt != Some(Doubt::Accepted)
+                && !action.only_reads()
             {
                 unresolved.insert((name.as_str(), digest.as_str()), action);
             }

@@ -291,6 +291,9 @@ fn nothing_runs_while_the_same_call_is_unresolved() {
     assert_eq!(evidence(&twin.recovery(), EvidenceKind::SameCall), 1);
     verdict(&twin, Verdict::AwaitingHuman, "R-REC-005");
     owes(&log.clone().prompt("t").call_of("u", "b", json!({})), "b", Decision::Run, "R-REC-016", false);
+    let reads = |class: &str| json!({"args": "a", "effect": {"class": class}});
+    let read = Log::live().prompt("p").call("r", "a", "read_local").start("a");
+    owes(&read.call_of("u", "b", reads("read_local")), "b", Decision::Run, "R-REC-016", false);
     let accepted = log.clone().reconcile("a", "unknown", "human").prompt("t").call_of("u", "b", same.clone());
     owes(&accepted, "b", Decision::Run, "R-REC-016", false);
     let settled = log.end("a", "failed", "no").prompt("t").call_of("u", "b", same.clone());

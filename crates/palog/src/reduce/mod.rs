@@ -44,7 +44,7 @@ use crate::diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 use crate::envelope::{ActorKind, CopyHow, Event, MAJOR, Time};
 use crate::events::{
     ConfigSet, Data, Kind, LogOpened, MessageAdded, NoteAdded, ObservationRecorded, Part, Recorded, Role,
-    SourceChanged, SourceOpened,
+    SourceChanged, SourceOpened, TurnEnd,
 };
 pub(crate) use crate::order::Finding;
 use crate::order::Order;
@@ -467,7 +467,9 @@ impl Reducer {
             Data::TurnStarted(data) => self.start_turn(data, at),
             Data::TurnEnded(data) => {
                 self.conversation.end(data, order);
-                self.inputs.pass(&mut self.state);
+                if data.how != TurnEnd::Error {
+                    self.inputs.pass(&mut self.state);
+                }
             }
             Data::InputQueued(data) => {
                 let typed = event.actor.kind == ActorKind::User && !inherited;

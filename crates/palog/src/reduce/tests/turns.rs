@@ -267,7 +267,7 @@ fn an_input_is_pending_until_it_was_given_to_the_model_or_dropped() {
     assert_eq!(named.state().inputs[0].status, InputStatus::Delivered);
     assert_eq!((named.pending(), named.state().counts.prompts), (vec![(Prompt, "m".to_owned())], Count(1)));
     let taken = queued.add("input.ended", end("taken"));
-    assert_eq!((taken.pending(), taken.state().counts.prompts), (waits, Count(1)));
+    assert_eq!((taken.pending(), taken.state().counts.prompts), (waits.clone(), Count(1)));
     let passes = [
         ("turn.started", json!({})),
         ("turn.ended", json!({"how": "complete"})),
@@ -277,6 +277,8 @@ fn an_input_is_pending_until_it_was_given_to_the_model_or_dropped() {
         let passed = taken.clone().add(kind, data);
         assert_eq!((passed.pending(), passed.state().counts.prompts), (vec![], Count(0)), "{kind}");
     }
+    let failed = taken.clone().add("turn.ended", json!({"how": "error"}));
+    assert_eq!(failed.pending(), waits, "an error answers nothing");
     assert_eq!(taken.add("context.compacted", json!({})).pending().len(), 1, "a projection passes nothing");
     assert_eq!(imported().add("input.ended", end("dropped")).codes(), [Code::UnknownInput]);
     let late = imported().add("input.ended", end("dropped")).add("input.queued", json!({"input": "i", "parts": []}));
